@@ -1,0 +1,7 @@
+"""The content language: values, filters and what can be said about them.
+
+    values --> regions --> predicates --> filters --> poset (covering), index (matching)
+                              text ----------^
+
+Nothing here knows about brokers.  Everything else in Godwit stands on this package.
+"""

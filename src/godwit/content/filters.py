@@ -1,0 +1,150 @@
+"""The language of interest: a filter is a conjunction of predicates on attributes.
+
+    text --> predicates (as written) --> constraints (one normal form for each attribute)
+
+The predicates are kept for people: to print the filter and to explain it.  The constraints are
+what everything is decided on.  Because they are a normal form, two filters that no record can
+tell apart are equal, also as dictionary keys: `x > 5 and x > 3` == `x > 5`.
+
+`covers`, `intersects` and `relation` are exact for every operator of the language: numbers are
+read as reals, strings as strings of any length (see regions.py for why that works).
+
+Read next: text.py (the two text forms), explanation.py, poset.py, index.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from godwit.content.explanation import Explanation, explain
+from godwit.content.predicates import Predicate
+from godwit.content.regions import Constraint
+from godwit.content.text import format_padres, format_readable, parse_predicates
+from godwit.content.values import PREDICATES_PER_FILTER_MAX, Record
+from godwit.errors import ContentError
+
+
+class Relation(Enum):
+    """How the records of one filter relate to the records of another."""
+
+    EQUAL = "equal"
+    SUPERSET = "superset"
+    SUBSET = "subset"
+    INTERSECT = "intersect"
+    EMPTY = "empty"
+
+
+class Filter:
+    """A conjunction of predicates.  Immutable; equal to every filter with the same matches."""
+
+    __slots__ = ("_hash", "constraints", "is_satisfiable", "predicates")
+
+    predicates: tuple[Predicate, ...]
+    constraints: Mapping[str, Constraint]
+    is_satisfiable: bool
+
+    def __init__(self, predicates: Iterable[Predicate]) -> None:
+        self.predicates = tuple(predicates)
+        if not 1 <= len(self.predicates) <= PREDICATES_PER_FILTER_MAX:
+            raise ContentError(
+                f"a filter of {len(self.predicates)} predicates;"
+                f" 1 to {PREDICATES_PER_FILTER_MAX} are allowed"
+            )
+        constraints: dict[str, Constraint] = {}
+        for predicate in self.predicates:
+            known = constraints.get(predicate.attribute)
+            wanted = predicate.constraint
+            constraints[predicate.attribute] = wanted if known is None else known.meet(wanted)
+        self.constraints = constraints
+        self.is_satisfiable = not any(c.is_empty for c in constraints.values())
+        self._hash: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Filter:
+        """Read either text form: `[class,eq,'STOCK'],[volume,>,5]` or `class = 'STOCK' and ...`."""
+        return cls(parse_predicates(text))
+
+    def matches(self, record: Record) -> bool:
+        for attribute, constraint in self.constraints.items():
+            value = record.get(attribute)
+            if value is None or not constraint.has(value):
+                return False
+        return True
+
+    def explain(self, record: Record) -> Explanation:
+        """Why `record` matches, or which predicate it fails and with what value."""
+        return explain(self.predicates, record)
+
+    def covers(self, other: Filter) -> bool:
+        """Does every record that matches `other` match this filter?"""
+        if not other.is_satisfiable:
+            return True
+        theirs = other.constraints
+        for attribute, constraint in self.constraints.items():
+            their = theirs.get(attribute)
+            if their is None or not constraint.covers(their):
+                return False
+        return True
+
+    def intersects(self, other: Filter) -> bool:
+        """Is there a record that matches both?"""
+        if not (self.is_satisfiable and other.is_satisfiable):
+            return False
+        theirs = other.constraints
+        for attribute, constraint in self.constraints.items():
+            their = theirs.get(attribute)
+            if their is not None and not constraint.intersects(their):
+                return False
+        return True
+
+    def announces(self, interest: Filter) -> bool:
+        """Read as an advertisement: may a publication that it announces match `interest`?
+
+        An advertisement names every attribute its publications carry, so an interest in any
+        other attribute is never met (thesis 3.1).
+        """
+        return interest.constraints.keys() <= self.constraints.keys() and self.intersects(interest)
+
+    def permits(self, record: Record) -> bool:
+        """Read as an advertisement: may a publication with this content be sent under it?"""
+        return record.keys() <= self.constraints.keys() and self.matches(record)
+
+    def relation(self, other: Filter) -> Relation:
+        """How the records of this filter relate to those of `other`.
+
+        EMPTY means that nothing matches both, which is also true of a filter that nothing
+        matches, and then of that filter and itself.
+        """
+        if not self.intersects(other):
+            return Relation.EMPTY
+        if self == other:
+            return Relation.EQUAL
+        if self.covers(other):
+            return Relation.SUPERSET
+        if other.covers(self):
+            return Relation.SUBSET
+        return Relation.INTERSECT
+
+    def padres(self) -> str:
+        """The PADRES text form."""
+        return format_padres(self.predicates)
+
+    def __str__(self) -> str:
+        return format_readable(self.predicates)
+
+    def __repr__(self) -> str:
+        return f"Filter.parse({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Filter):
+            return NotImplemented
+        if self.is_satisfiable != other.is_satisfiable:
+            return False
+        return not self.is_satisfiable or self.constraints == other.constraints
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            key = frozenset(self.constraints.items()) if self.is_satisfiable else None
+            self._hash = hash(key)
+        return self._hash

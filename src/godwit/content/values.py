@@ -1,0 +1,114 @@
+"""What an attribute can hold, and how much of it: the values and the limits of the language.
+
+A value is a number, a string or a boolean.  Integers and floats are one kind and compare as
+real numbers; Python does that exactly, also between 2**53 + 1 and 2.0**53.  A boolean is never
+a number, although Python thinks so: `kind_of` and `hash_key` are where that is put right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from math import isfinite
+from typing import TypeAlias
+
+from godwit.errors import ContentError
+
+Number: TypeAlias = int | float
+Value: TypeAlias = int | float | str | bool
+Record: TypeAlias = Mapping[str, Value]
+
+ATTRIBUTES_PER_RECORD_MAX = 256
+ATTRIBUTE_LENGTH_MAX = 128
+STRING_LENGTH_MAX = 4096
+PREDICATES_PER_FILTER_MAX = 64
+VALUES_PER_LIST_MAX = 1024
+
+# 64 bits, because that is what every wire format and column store agrees on.
+INTEGER_MIN = -(2**63)
+INTEGER_MAX = 2**63 - 1
+
+#: Attribute names: a letter or _, then letters, digits and the punctuation seen in the wild
+#: (`openClose%Diff`, `geo.lat`, `x-priority`).
+ATTRIBUTE_PATTERN = re.compile(r"[^\W\d][\w.%$#@:/-]*")
+
+
+class Kind(Enum):
+    """The type of a value.  Values of different kinds are never equal, nor ordered."""
+
+    NUMBER = "number"
+    STRING = "string"
+    BOOLEAN = "boolean"
+
+
+def kind_of(value: Value) -> Kind:
+    if isinstance(value, bool):  # First: a Python bool is an int.
+        return Kind.BOOLEAN
+    return Kind.STRING if isinstance(value, str) else Kind.NUMBER
+
+
+class _Truth(Enum):
+    TRUE = True
+    FALSE = False
+
+
+def hash_key(value: Value) -> object:
+    """`value` for use in dictionaries and sets: 1 and 1.0 collide, 1 and True do not."""
+    if value is True:
+        return _Truth.TRUE
+    if value is False:
+        return _Truth.FALSE
+    return value
+
+
+def check_attribute(name: object) -> str:
+    if not isinstance(name, str) or not ATTRIBUTE_PATTERN.fullmatch(name):
+        raise ContentError(
+            f"{name!r} is no attribute name: a letter or _, then letters, digits or any of . % $ # @ : / -"
+        )
+    if len(name) > ATTRIBUTE_LENGTH_MAX:
+        raise ContentError(
+            f"attribute name {name[:20]!r}... has {len(name)} characters;"
+            f" at most {ATTRIBUTE_LENGTH_MAX} are allowed"
+        )
+    return name
+
+
+def check_value(value: object, *, of: str) -> Value:
+    """Give `value` back if the language has it, else say what is wrong with attribute `of`."""
+    match value:
+        case bool():
+            return value
+        case int():
+            if not INTEGER_MIN <= value <= INTEGER_MAX:
+                raise ContentError(f"{of}: an integer must fit into 64 bits; write a float instead")
+            return value
+        case float():
+            if not isfinite(value):
+                raise ContentError(f"{of}: {value} is no number; NaN and infinities are refused")
+            return value
+        case str():
+            if len(value) > STRING_LENGTH_MAX:
+                raise ContentError(
+                    f"{of}: a string of {len(value)} characters;"
+                    f" at most {STRING_LENGTH_MAX} are allowed"
+                )
+            return value
+        case _:
+            raise ContentError(
+                f"{of}: {type(value).__name__} is no value; use a number, a string or a boolean"
+            )
+
+
+def check_record(record: Mapping[str, object]) -> Record:
+    """Give `record` back if every rule of the language holds for it."""
+    if not isinstance(record, Mapping):
+        raise ContentError(f"a record maps attributes to values; got {type(record).__name__}")
+    if not record:
+        raise ContentError("a record has at least one attribute")
+    if len(record) > ATTRIBUTES_PER_RECORD_MAX:
+        raise ContentError(
+            f"a record of {len(record)} attributes; at most {ATTRIBUTES_PER_RECORD_MAX} are allowed"
+        )
+    return {check_attribute(name): check_value(value, of=name) for name, value in record.items()}

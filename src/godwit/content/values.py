@@ -65,7 +65,8 @@ def hash_key(value: Value) -> object:
 def check_attribute(name: object) -> str:
     if not isinstance(name, str) or not ATTRIBUTE_PATTERN.fullmatch(name):
         raise ContentError(
-            f"{name!r} is no attribute name: a letter or _, then letters, digits or any of . % $ # @ : / -"
+            f"{name!r} is no attribute name: a letter or _,"
+            " then letters, digits or any of . % $ # @ : / -"
         )
     if len(name) > ATTRIBUTE_LENGTH_MAX:
         raise ContentError(

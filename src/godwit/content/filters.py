@@ -136,6 +136,10 @@ class Filter:
     def __repr__(self) -> str:
         return f"Filter.parse({str(self)!r})"
 
+    def __reduce__(self) -> tuple[type[Filter], tuple[tuple[Predicate, ...]]]:
+        """A copy is built anew: the empty region is one object (G3), and hashes do not travel."""
+        return Filter, (self.predicates,)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Filter):
             return NotImplemented

@@ -24,6 +24,7 @@ from godwit.content.values import (
     Value,
     check_attribute,
     check_value,
+    hash_key,
     kind_of,
 )
 from godwit.errors import ContentError
@@ -62,7 +63,22 @@ class Predicate:
 
     def __post_init__(self) -> None:
         check_attribute(self.attribute)
-        check_operand(self.attribute, self.operator, self.operand)
+        operand = check_operand(self.attribute, self.operator, self.operand)
+        object.__setattr__(self, "operand", operand)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Predicate) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        """What two equal predicates share.  Like a filter, a predicate tells 1 from True."""
+        operand = self.operand
+        if isinstance(operand, tuple):
+            return self.attribute, self.operator, *map(hash_key, operand)
+        return self.attribute, self.operator, hash_key(operand)
 
     @property
     def constraint(self) -> Constraint:
@@ -117,25 +133,25 @@ def _strings(operator: Operator, text: str) -> Pattern:
             raise AssertionError(f"{operator} does not test strings")
 
 
-def check_operand(attribute: str, operator: Operator, operand: object) -> None:
-    """Raise unless `operand` is something that `operator` can compare with."""
+def check_operand(attribute: str, operator: Operator, operand: object) -> Operand:
+    """Give `operand` back if it is something that `operator` can compare with, else raise."""
     match operator, operand:
-        case Operator.PRESENT, None | Kind():
-            return
+        case Operator.PRESENT, (None | Kind()) as kind:
+            return kind
         case Operator.IN, tuple() as values if values:
             if len(values) > VALUES_PER_LIST_MAX:
                 raise ContentError(
                     f"{attribute}: a list of {len(values)} values;"
                     f" at most {VALUES_PER_LIST_MAX} are allowed"
                 )
-            for value in values:
-                check_value(value, of=attribute)
-            return
+            return tuple(check_value(value, of=attribute) for value in values)
         case ((Operator.PRESENT | Operator.IN), _):
             wanted = "a list of values" if operator is Operator.IN else "a kind or nothing"
             raise ContentError(f"{attribute}: {operator.value!r} takes {wanted}")
-    kind = kind_of(check_value(operand, of=attribute))
+    value = check_value(operand, of=attribute)
+    kind = kind_of(value)
     if operator in ORDERINGS and kind is not Kind.NUMBER:
         raise ContentError(f"{attribute}: {operator.value!r} compares numbers, not a {kind.value}")
     if operator in STRING_TESTS and kind is not Kind.STRING:
         raise ContentError(f"{attribute}: {operator.value!r} tests strings, not a {kind.value}")
+    return value

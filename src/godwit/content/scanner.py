@@ -7,6 +7,7 @@ import re
 from godwit.errors import TextError
 
 _BLANK = re.compile(r"\s*")
+_WORD = re.compile(r"\w+")
 
 
 class Scanner:
@@ -73,7 +74,7 @@ class Scanner:
 
     def expect_word(self, word: str, expected: str) -> None:
         self.mark()
-        found = re.compile(r"[A-Za-z]+").match(self.text, self._position)
+        found = _WORD.match(self.text, self._position)
         if not found or found.group().lower() != word:
             raise self.error(expected)
         self._position = found.end()

@@ -26,6 +26,7 @@ from godwit.content.predicates import (
 )
 from godwit.content.scanner import Scanner
 from godwit.content.values import (
+    ATTRIBUTE_LENGTH_MAX,
     ATTRIBUTE_PATTERN,
     PREDICATES_PER_FILTER_MAX,
     STRING_LENGTH_MAX,
@@ -99,12 +100,14 @@ def parse_predicates(text: str) -> tuple[Predicate, ...]:
 
 def parse_record(text: str) -> Record:
     """Read a record in PADRES form: `[attribute,value],[attribute,value],...`."""
+    if not isinstance(text, str):
+        raise ContentError(f"a record is text; got {type(text).__name__}")
     scanner = Scanner(text)
     record: dict[str, Value] = {}
     while True:
         scanner.expect("[", "'[' and a pair [attribute,value]")
         start = scanner.mark()
-        attribute = scanner.match(ATTRIBUTE_PATTERN, "an attribute name")
+        attribute = _attribute(scanner)
         if attribute in record:
             raise TextError(text, start, f"each attribute once, but {attribute} is here again")
         scanner.expect(",", "',' and a value")
@@ -118,7 +121,7 @@ def parse_record(text: str) -> Record:
 
 def _padres_predicate(scanner: Scanner) -> Predicate:
     scanner.expect("[", "'[' and a predicate [attribute,operator,value]")
-    attribute = scanner.match(ATTRIBUTE_PATTERN, "an attribute name")
+    attribute = _attribute(scanner)
     scanner.expect(",", "',' and an operator")
     start = scanner.mark()
     spelling = scanner.match(_SPELLING, AN_OPERATOR)
@@ -146,7 +149,7 @@ def _padres_predicate(scanner: Scanner) -> Predicate:
 
 
 def _readable_predicate(scanner: Scanner) -> Predicate:
-    attribute = scanner.match(ATTRIBUTE_PATTERN, "an attribute name")
+    attribute = _attribute(scanner)
     operator, kind = _readable_operator(scanner)
     start = scanner.mark()
     operand: Operand
@@ -187,6 +190,15 @@ def _present_kind(scanner: Scanner) -> Kind | None:
         if word in {kind.value for kind in Kind}:
             return Kind(word)
     raise TextError(scanner.text, start, expected)
+
+
+def _attribute(scanner: Scanner) -> str:
+    start = scanner.mark()
+    name = scanner.match(ATTRIBUTE_PATTERN, "an attribute name")
+    if len(name) > ATTRIBUTE_LENGTH_MAX:
+        expected = f"an attribute name of at most {ATTRIBUTE_LENGTH_MAX} characters"
+        raise TextError(scanner.text, start, f"{expected}, not {len(name)}")
+    return name
 
 
 def _values(scanner: Scanner, read: ValueReader) -> tuple[Value, ...]:

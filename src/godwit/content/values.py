@@ -53,7 +53,7 @@ class _Truth(Enum):
     FALSE = False
 
 
-def hash_key(value: Value) -> object:
+def hash_key(value: object) -> object:
     """`value` for use in dictionaries and sets: 1 and 1.0 collide, 1 and True do not."""
     if value is True:
         return _Truth.TRUE
@@ -77,18 +77,22 @@ def check_attribute(name: object) -> str:
 
 
 def check_value(value: object, *, of: str) -> Value:
-    """Give `value` back if the language has it, else say what is wrong with attribute `of`."""
+    """Give `value` back if the language has it, else say what is wrong with attribute `of`.
+
+    A number comes back as a plain int or float: numpy's float is a Python float too, but it
+    prints differently and rounds integers before it compares them.
+    """
     match value:
         case bool():
             return value
         case int():
             if not INTEGER_MIN <= value <= INTEGER_MAX:
                 raise ContentError(f"{of}: an integer must fit into 64 bits; write a float instead")
-            return value
+            return int(value)
         case float():
             if not isfinite(value):
                 raise ContentError(f"{of}: {value} is no number; NaN and infinities are refused")
-            return value
+            return float(value)
         case str():
             if len(value) > STRING_LENGTH_MAX:
                 raise ContentError(

@@ -1,0 +1,1 @@
+"""One broker as a state machine that does no I/O.  Start with core.py."""

@@ -1,0 +1,169 @@
+"""The broker: one content-based router, as a state machine that does no I/O.
+
+    stimulus --> Broker.handle(stimulus, now_s=...) --> [effect, effect, ...]
+
+A broker is handed one stimulus at a time and answers with the effects it wants performed.  It
+never opens a socket, reads a clock or draws a random number, so the simulator and the network
+runtime drive this class, not two copies of it.
+
+    from a client or module   sessions.py (the door) --> routing, or a Refusal
+    from a neighbour          routing
+    routing messages          Routing.handle decides (overlay/)
+    publications              Routing.destinations decides, the core makes the copies
+    modules                   see what passes (modules.py) and submit messages of their own
+
+Read next: stimuli.py (what may happen), effects.py (what may be asked for), overlay/tree.py.
+Not here:  bytes on the wire (network/), queues and time (the driver), who should move (balance/).
+
+R1  A message never leaves by the hop it came in on.
+R2  A publication goes at most once to each hop, however many filters it matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
+from godwit.broker.meters import Meters
+from godwit.broker.modules import BrokerView, PolicyModule, Request, Timer
+from godwit.broker.routing import Confirm, Routing
+from godwit.broker.sessions import Refused, Sessions
+from godwit.broker.stimuli import (
+    Client,
+    Hop,
+    Module,
+    Neighbour,
+    Received,
+    Started,
+    Stimulus,
+    TimerFired,
+)
+from godwit.content.messages import (
+    AdvertisementInEffect,
+    Message,
+    Publication,
+    Refusal,
+    RoutingMessage,
+)
+
+
+class Broker:
+    """One broker.  `routing` decides where messages go; `modules` watch and propose."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        routing: Routing,
+        modules: Sequence[PolicyModule] = (),
+        meters: Meters | None = None,
+    ) -> None:
+        self.name = name
+        self.routing = routing
+        self.sessions = Sessions(name)
+        self.meters = meters or Meters(output_bandwidth_bytes_s=float("inf"))
+        self.modules = {module.name: module for module in modules}
+        assert len(self.modules) == len(modules), "module names are unique within a broker"
+
+    def handle(self, stimulus: Stimulus, *, now_s: float) -> list[Effect]:
+        """The one door: every change of state comes in here and leaves as effects."""
+        match stimulus:
+            case Received(message=message, last_hop=hop, hops=hops):
+                if isinstance(hop, Neighbour):
+                    return self._route(message, hop, hops, now_s)
+                return self._on_request(message, hop, now_s)
+            case TimerFired(module=module, name=name):
+                return self._perform(module, self.modules[module].on_timer(name, now_s))
+            case Started():
+                return self._on_start(now_s)
+            case _:
+                assert_never(stimulus)
+
+    def _on_start(self, now_s: float) -> list[Effect]:
+        view = BrokerView(self.name, self.meters)
+        return [
+            effect
+            for name, module in self.modules.items()
+            for effect in self._perform(name, module.start(view, now_s))
+        ]
+
+    def _on_request(self, message: Message, hop: Client | Module, now_s: float) -> list[Effect]:
+        """A client or a module asks for something."""
+        try:
+            admitted = self.sessions.admit(message, hop, now_s)
+        except Refused as refused:
+            return self._refuse(message, hop, str(refused))
+        return self._route(admitted, hop, 0, now_s)
+
+    def _refuse(self, message: Message, hop: Client | Module, reason: str) -> list[Effect]:
+        # A module is our own code: what it submits must be right.
+        assert isinstance(hop, Client), f"{hop} submitted what the broker refuses: {reason}"
+        if isinstance(message, Publication):
+            about = f"{message.publisher}#{message.sequence}"
+        else:
+            about = message.id
+        return [Notify(hop, Refusal(about=about, reason=reason))]
+
+    def _route(self, message: Message, hop: Hop, hops: int, now_s: float) -> list[Effect]:
+        if isinstance(message, Publication):
+            return self._on_publication(message, hop, hops, now_s)
+        return self._on_routing_message(message, hop, now_s)
+
+    def _on_routing_message(self, message: RoutingMessage, hop: Hop, now_s: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for effect in self.routing.handle(message, hop):
+            if not isinstance(effect, Confirm):
+                effects.append(effect)
+                continue
+            if isinstance(effect.notice, AdvertisementInEffect):
+                self.sessions.confirm(effect.notice.id, effect.to)
+            if isinstance(effect.to, Client):
+                effects.append(Notify(effect.to, effect.notice))
+            else:
+                name = effect.to.name
+                effects += self._perform(
+                    name, self.modules[name].on_in_effect(effect.notice, now_s)
+                )
+        return effects
+
+    def _on_publication(
+        self, publication: Publication, last_hop: Hop, hops: int, now_s: float
+    ) -> list[Effect]:
+        destinations = self.routing.destinations(publication, last_hop, hops)
+        effects: list[Effect] = []
+        for to in destinations:
+            match to:
+                case Client():
+                    effects.append(Deliver(to, publication, hops))
+                case Neighbour():
+                    effects.append(Send(to, publication, hops + 1))
+                case Module(name=name):
+                    module = self.modules[name]
+                    effects += self._perform(name, module.on_delivery(publication, now_s))
+                case _:
+                    assert_never(to)
+        if self.modules:
+            effects += self._show(publication, last_hop, tuple(destinations), now_s)
+        return effects
+
+    def _show(
+        self, publication: Publication, last_hop: Hop, destinations: Sequence[Hop], now_s: float
+    ) -> list[Effect]:
+        """Let every module see a publication and where it went."""
+        return [
+            effect
+            for name, module in self.modules.items()
+            for effect in self._perform(
+                name, module.on_publication(publication, last_hop, destinations, now_s)
+            )
+        ]
+
+    def _perform(self, module: str, requests: Iterable[Request]) -> list[Effect]:
+        """Turn what a module asks for into effects."""
+        return [
+            SetTimer(module, request.name, request.at_s)
+            if isinstance(request, Timer)
+            else Submit(module, request)
+            for request in requests
+        ]

@@ -1,0 +1,21 @@
+"""R1, R2 and the tables' own invariants, executable.  Tests and simulations call this each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from godwit.broker.core import Broker
+from godwit.broker.effects import Deliver, Effect, Send
+from godwit.broker.stimuli import Received, Stimulus
+from godwit.content.messages import Publication
+
+
+def check_step(broker: Broker, stimulus: Stimulus, effects: Sequence[Effect]) -> None:
+    if not isinstance(stimulus, Received):
+        return
+    if isinstance(stimulus.message, Publication):
+        copies = [effect.to for effect in effects if isinstance(effect, Send | Deliver)]
+        assert stimulus.last_hop not in copies, f"R1: {broker.name} sent a publication back"
+        assert len(copies) == len(set(copies)), f"R2: {broker.name} sent a hop two copies"
+    else:
+        broker.routing.check()  # Publications do not change the tables.

@@ -1,0 +1,48 @@
+"""What a broker asks of an overlay.  Implementations sit in overlay/, one file each.
+
+A strategy owns the routing tables of one broker.  It is told every message that changes them
+and answers with what to send on and what to confirm; for a publication it only says where copies go, because what becomes
+of a copy (delivery, link, module) is the same in every overlay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+import msgspec
+
+from godwit.broker.effects import Send
+from godwit.broker.stimuli import Client, Hop, Module
+from godwit.content.messages import (
+    AdvertisementInEffect,
+    Publication,
+    RoutingMessage,
+    SubscriptionInEffect,
+)
+
+
+class Confirm(msgspec.Struct, frozen=True):
+    """Tell the client or module that asked: it is in effect now."""
+
+    to: Client | Module
+    notice: AdvertisementInEffect | SubscriptionInEffect
+
+
+class Routing(Protocol):
+    @property
+    def subscription_count(self) -> int:
+        """Subscriptions in the tables; the matching delay grows with it."""
+        ...
+
+    def handle(self, message: RoutingMessage, last_hop: Hop) -> Sequence[Send | Confirm]:
+        """Take in one message about advertisements or subscriptions."""
+        ...
+
+    def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> Collection[Hop]:
+        """Where copies of `publication` go from here: each hop once, never `last_hop`."""
+        ...
+
+    def check(self) -> None:
+        """Assert the numbered invariants of the strategy's tables."""
+        ...

@@ -1,0 +1,53 @@
+"""Everything that can happen to a broker."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from godwit.content.messages import Message
+
+
+class Neighbour(msgspec.Struct, frozen=True, order=True):
+    """A broker one overlay link away."""
+
+    name: str
+
+
+class Client(msgspec.Struct, frozen=True, order=True):
+    """A publisher or subscriber attached to this broker."""
+
+    name: str
+
+
+class Module(msgspec.Struct, frozen=True, order=True):
+    """A policy module inside this broker; to the router it is one more client."""
+
+    name: str
+
+
+Hop: TypeAlias = Neighbour | Client | Module
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The driver is ready to perform effects.  Comes once, before anything else."""
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A message arrived; `last_hop` is whoever handed it to us."""
+
+    message: Message
+    last_hop: Hop
+    hops: int = 0
+    """Overlay links the message has crossed so far."""
+
+
+class TimerFired(msgspec.Struct, frozen=True):
+    """A timer this broker asked for has come due."""
+
+    module: str
+    name: str
+
+
+Stimulus: TypeAlias = Received | TimerFired | Started

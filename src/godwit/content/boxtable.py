@@ -1,0 +1,142 @@
+"""Many boxes under their keys: bitsets for the candidates, columns to decide them.
+
+    add --> pending --> slot in Columns (bounds) and Bitsets (candidates) --> match
+
+Boxes wait in `pending` until the next match or until there are many, because NumPy writes a
+thousand boxes in the time of twenty single ones.  Removed boxes free their slots at once.
+
+Bitsets are cut at quantiles of the bounds that were there at the time, so they are built anew when
+the number of boxes has changed by a factor; that costs each box a few microseconds in its life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from godwit.content.bitsets import Bitsets, choose_axes
+from godwit.content.columns import INTERVALS_MAX, Columns, Slots
+from godwit.content.groups import Found
+from godwit.content.regions import Constraint, Interval
+from godwit.content.shapes import Box, Checks
+from godwit.content.values import Record
+
+K = TypeVar("K", bound=Hashable)
+
+PENDING_MAX = 1024
+#: From so many pending boxes on, NumPy writes them faster than one by one.
+BULK_MIN = 16
+CAPACITY_GROWTH = 1.25
+CAPACITY_MIN = 64
+#: New quantiles when there are so many times more boxes than at the last time, or fewer.
+REBUILD_FACTOR = 4
+
+#: Bits of candidates that a batch holds at a time: 2 MB once they are unpacked.
+_BATCH_BITS = 2_000_000
+
+
+class BoxTable(Generic[K]):
+    def __init__(self, boxes: dict[K, Box]) -> None:
+        self._slots: dict[K, int] = {}
+        self._checks: dict[int, Checks] = {}
+        self._free: list[int] = []
+        self._used = 0  # Slots from here on have never been used.
+        self._built_size = 0
+        self._pending = dict(boxes)
+        self._columns = Columns(0, 1)
+        self._bitsets = Bitsets(0, [])
+        self._keys = np.empty(0, dtype=np.object_)
+
+    def __len__(self) -> int:
+        return len(self._slots) + len(self._pending)
+
+    def add(self, key: K, box: Box) -> None:
+        self._pending[key] = box
+        if len(self._pending) >= PENDING_MAX:
+            self._flush()
+
+    def remove(self, key: K) -> None:
+        if self._pending.pop(key, None) is not None:
+            return
+        slot = self._slots.pop(key)
+        self._bitsets.remove(slot, self._columns.intervals(slot))
+        self._columns.erase(slot)
+        self._checks.pop(slot, None)
+        self._keys[slot] = None
+        self._free.append(slot)
+        if REBUILD_FACTOR * len(self._slots) < self._used > CAPACITY_MIN:
+            self._rebuild(len(self._slots))
+
+    def match(self, record: Record) -> list[K]:
+        if self._pending:
+            self._flush()
+        point = self._columns.point(record)
+        slots = self._columns.holding(self._bitsets.candidates(point), point)
+        if self._checks:
+            slots = self._checked(slots, record)
+        keys: list[K] = self._keys.take(slots).tolist()
+        return keys
+
+    def match_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
+        if self._pending:
+            self._flush()
+        size = max(1, _BATCH_BITS // self._bitsets.capacity)
+        for start in range(0, len(batch), size):
+            self._match_part(batch[start : start + size])
+
+    def _match_part(self, batch: list[tuple[Record, Found[K]]]) -> None:
+        points = np.array([self._columns.point(record) for record, _ in batch])
+        numbers, slots = self._bitsets.candidates_batch(points)
+        holds = self._columns.holding_batch(numbers, slots, points)
+        slots = slots[holds]
+        ends = np.searchsorted(numbers[holds], np.arange(1, len(batch) + 1)).tolist()
+        keys: list[K] = self._keys.take(slots).tolist()
+        start = 0
+        for (record, found), end in zip(batch, ends, strict=True):
+            if self._checks:
+                checked = self._checked(slots[start:end], record)
+                matching: list[K] = self._keys.take(checked).tolist()
+            else:
+                matching = keys[start:end]
+            if matching:
+                found.append(matching)
+            start = end
+
+    def _checked(self, slots: Slots, record: Record) -> Slots:
+        checks = self._checks
+        return np.array(
+            [
+                slot
+                for slot in slots.tolist()
+                if slot not in checks or passes(checks[slot], record)
+            ],
+            dtype=np.intp,
+        )
+
+    def _flush(self) -> None:
+        """Move the pending boxes to slots."""
+        pending, self._pending = self._pending, {}
+        width = max(min(len(box.intervals), INTERVALS_MAX) for box in pending.values())
+        needed = self._used + len(pending) - len(self._free)
+        if needed > REBUILD_FACTOR * self._built_size or width > self._columns.width:
+            self._rebuild(len(self._slots) + len(pending), width)
+        elif needed > self._bitsets.capacity:
+            self._grow(needed)
+        keys, boxes = list(pending), list(pending.values())
+        if len(pending) < BULK_MIN or self._free:
+            for key, box in zip(keys, boxes, strict=True):
+                slot = self._take_slot(key, box)
+                self._columns.write(slot, box)
+                self._bitsets.add(slot, self._columns.intervals(slot))
+            return
+        start = self._used
+        for key, box in zip(keys, boxes, strict=True):
+            self._take_slot(key, box)
+        self._columns.write_range(start, boxes)
+        if not self._built_size:
+            # The first boxes of all: only now is it known where to cut.
+            self._recut()
+        else:
+            self._bitsets.add_range(start, self._used, self._columns)

@@ -1,0 +1,160 @@
+"""A collection of filters in which the covered ones stand behind those that cover them.
+
+Two tables of a router are of this shape: what was sent over a link (a covered subscription need
+not be sent), and what one hop asked for (a covered filter cannot change where a publication
+goes).  Only the filters in front matter there; when one leaves, those behind it step forward.
+
+This is the covering subscription set kept one level deep: the full poset (poset.py) also knows
+what covers what among the covered, which routing never asks and which costs more to keep.
+
+V1  A filter in front was covered by no other when it came; one behind is covered by its front.
+V2  A front that leaves is replaced by the maximal ones among those behind it that no other
+    front covers.
+
+Finding a cover looks only at fronts that fix the same attributes to the same values as the
+newcomer (a cover cannot fix what the covered leaves open), the most useful first, and gives up
+after SCAN_MAX of them.  Giving up costs traffic, never a delivery, and bounds the time that any
+one subscription can take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+from godwit.content.filters import Filter
+from godwit.content.values import hash_key
+
+K = TypeVar("K", bound=Hashable)
+
+SCAN_MAX = 256
+
+
+class CoveringSet(Generic[K]):
+    """Filters by key; each is in front, or behind one front that covers it."""
+
+    def __init__(self) -> None:
+        self._filters: dict[K, Filter] = {}
+        self._front_of: dict[K, K] = {}
+        self._behind: dict[K, dict[K, None]] = {}
+        # Fronts by the attributes they fix, then by the values they fix them to.
+        self._fronts: dict[tuple[str, ...], dict[tuple[object, ...], dict[K, Filter]]] = {}
+        self._front_by_filter: dict[Filter, K] = {}
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._filters)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._filters
+
+    def front_of(self, key: K) -> K | None:
+        """The front that `key` stands behind; None if it stands in front itself."""
+        return self._front_of.get(key)
+
+    def add(self, key: K, filter: Filter) -> K | None:
+        """Put a filter in; the answer is the front it now stands behind, if any."""
+        assert key not in self._filters, f"{key} is here already"
+        self._filters[key] = filter
+        return self._place(key, filter)
+
+    def remove(self, key: K) -> list[K]:
+        """Take a filter out; the answer is who stepped forward in its place."""
+        filter = self._filters.pop(key)
+        front = self._front_of.pop(key, None)
+        if front is not None:
+            del self._behind[front][key]
+            return []
+        self._leave_front(key, filter)
+        waiting = self._behind.pop(key, {})
+        for follower in waiting:
+            del self._front_of[follower]
+        # Few constraints first: a wide filter that is placed early saves a second look below.
+        ordered = sorted(waiting, key=lambda k: len(self._filters[k].constraints))
+        stepped = [k for k in ordered if self._place(k, self._filters[k]) is None]
+        return [k for k in stepped if not self._step_back(k)]  # V2: only the maximal ones.
+
+    def _place(self, key: K, filter: Filter) -> K | None:
+        front = self._find_cover(key, filter)
+        if front is None:
+            self._enter_front(key, filter)
+            return None
+        self._front_of[key] = front
+        self._behind.setdefault(front, {})[key] = None
+        return front
+
+    def _step_back(self, key: K) -> bool:
+        """Move a front behind another front that covers it; False if none does."""
+        filter = self._filters[key]
+        if self._find_cover(key, filter) is None:
+            return False
+        self._leave_front(key, filter)
+        followers = self._behind.pop(key, {})
+        front = self._place(key, filter)
+        assert front is not None, "a cover was found a moment ago"
+        for follower in followers:  # What `key` covers, its own cover covers too.
+            self._front_of[follower] = front
+            self._behind[front][follower] = None
+        return True
+
+    def _find_cover(self, key: K, filter: Filter) -> K | None:
+        equal = self._front_by_filter.get(filter)
+        if equal is not None and equal != key:
+            return equal
+        fixed = _fixed(filter)
+        for attributes, by_values in self._fronts.items():
+            if not fixed.keys() >= set(attributes):
+                continue
+            fronts = by_values.get(tuple(fixed[name] for name in attributes))
+            if fronts:
+                found = self._scan(fronts, key, filter)
+                if found is not None:
+                    return found
+        return None
+
+    def _scan(self, fronts: dict[K, Filter], key: K, filter: Filter) -> K | None:
+        for scanned, (front, candidate) in enumerate(reversed(fronts.items())):
+            if scanned == SCAN_MAX:
+                break
+            if front != key and candidate.covers(filter):
+                if scanned:  # The useful move to the end, where the next scan starts.
+                    fronts[front] = fronts.pop(front)
+                return front
+        return None
+
+    def _enter_front(self, key: K, filter: Filter) -> None:
+        fixed = _fixed(filter)
+        by_values = self._fronts.setdefault(tuple(fixed), {})
+        by_values.setdefault(tuple(fixed.values()), {})[key] = filter
+        self._front_by_filter[filter] = key
+
+    def _leave_front(self, key: K, filter: Filter) -> None:
+        fixed = _fixed(filter)
+        attributes, values = tuple(fixed), tuple(fixed.values())
+        fronts = self._fronts[attributes][values]
+        del fronts[key]
+        if self._front_by_filter.get(filter) == key:
+            del self._front_by_filter[filter]
+        if not fronts:
+            del self._fronts[attributes][values]
+            if not self._fronts[attributes]:
+                del self._fronts[attributes]
+
+    def check(self) -> None:
+        """Assert V1's second half and the bookkeeping around it."""
+        for key, filter in self._filters.items():
+            front = self._front_of.get(key)
+            if front is not None:
+                assert front in self._filters and front not in self._front_of, (
+                    f"{front} is no front"
+                )
+                assert self._filters[front].covers(filter), f"V1: {front} does not cover {key}"
+                assert key in self._behind[front], f"{front} does not know {key} behind it"
+
+
+def _fixed(filter: Filter) -> dict[str, object]:
+    """The attributes that can have one value only, by name, with that value."""
+    found = ((name, c.only_value) for name, c in sorted(filter.constraints.items()))
+    return {name: hash_key(value) for name, value in found if value is not None}

@@ -1,0 +1,142 @@
+"""Where filters are filed: schemas, the groups in a schema, the shelves in a group.
+
+    Schema  the attributes that filters fix    {class, symbol}
+    Group   ... and the values they fix        {class: STOCK, symbol: IBM}
+    Shelf   ... and one shape of what is left  volume > t
+
+A record finds its group in each schema by one look-up, and then asks the shelves of that group.
+There are few schemas in practice, however many filters: a schema is a habit of speech.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeAlias, TypeGuard, TypeVar
+
+from godwit.content.predicates import Operator
+from godwit.content.shapes import Affix
+from godwit.content.values import Number, Record, Value, hash_key
+
+K = TypeVar("K", bound=Hashable)
+
+#: What distinguishes the shelves of a group from one another.
+Tag: TypeAlias = tuple[str, Operator] | str
+
+#: The attributes of a schema; the attribute, the end and the length of its affix, if it has one.
+Signature: TypeAlias = tuple[tuple[str, ...], tuple[str, Operator, int] | None]
+
+#: Keys that match, in lists that nobody may change any more.
+Found: TypeAlias = list[list[K]]
+
+_PLAIN_NUMBERS = frozenset({int, float})
+
+
+def is_number(value: Value | None) -> TypeGuard[Number]:
+    # The look at the type itself decides nearly always, and costs half of what follows.
+    return type(value) in _PLAIN_NUMBERS or not (value is None or isinstance(value, str | bool))
+
+
+class Place(Protocol[K]):
+    """Where a key is filed."""
+
+    @property
+    def shelf(self) -> Shelf[K]: ...
+
+    def remove(self, key: K) -> None: ...
+
+
+#: For each key its place; several if its filter lists values, none if nothing matches its filter.
+Places: TypeAlias = dict[K, Place[K] | list[Place[K]]]
+
+
+def note_place(places: Places[K], key: K, new: Place[K], old: Place[K] | None = None) -> None:
+    """Write down that `key` is filed in `new`, and no longer in `old`."""
+    known = places.get(key)
+    if not isinstance(known, list):
+        places[key] = new
+        return
+    if old is not None:
+        known.remove(old)
+    known.append(new)
+
+
+class Shelf(Generic[K]):
+    """Filters of one group that are decided in one way."""
+
+    __slots__ = ("group", "tag")
+
+    #: Whether `collect_batch` is worth waiting for more records.
+    takes_batches = False
+
+    def __init__(self, group: Group[K], tag: Tag) -> None:
+        self.group = group
+        self.tag = tag
+
+    @property
+    def is_empty(self) -> bool:
+        raise NotImplementedError
+
+    def collect(self, record: Record, found: Found[K]) -> None:
+        """Append to `found` the keys whose filters match `record`."""
+        raise NotImplementedError
+
+    def collect_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
+        for record, found in batch:
+            self.collect(record, found)
+
+
+class Group(Generic[K]):
+    """The filters that fix the same attributes to the same values."""
+
+    __slots__ = ("schema", "shelves", "values")
+
+    def __init__(self, schema: Schema[K], values: tuple[object, ...]) -> None:
+        self.schema = schema
+        self.values = values
+        self.shelves: list[Shelf[K]] = []
+
+    def shelf(self, tag: Tag) -> Shelf[K] | None:
+        for shelf in self.shelves:
+            if shelf.tag == tag:
+                return shelf
+        return None
+
+
+class Schema(Generic[K]):
+    """The groups that fix the same attributes, by the values they fix them to."""
+
+    __slots__ = ("_tells_booleans", "groups", "signature")
+
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self.groups: dict[tuple[object, ...], Group[K]] = {}
+        # Only a group for 0, 1 or a boolean can be confused with another.  Without one, the
+        # values of a record need no `hash_key`, and a look-up takes half the time.
+        self._tells_booleans = False
+
+    def group(self, values: tuple[Value, ...], affix: Affix | None) -> Group[K]:
+        """The group for these values, which is made if there is none."""
+        self._tells_booleans = self._tells_booleans or any(value in (0, 1) for value in values)
+        hashed: tuple[object, ...] = tuple(map(hash_key, values))
+        if affix is not None:
+            hashed = (*hashed, affix.text)
+        group = self.groups.get(hashed)
+        if group is None:
+            group = self.groups[hashed] = Group(self, hashed)
+        return group
+
+    def find(self, record: Record) -> Group[K] | None:
+        """The one group whose values `record` has."""
+        attributes, affix = self.signature
+        # An absent attribute reads as None, which is no group's value.
+        values: tuple[object, ...] = tuple(map(record.get, attributes))
+        if self._tells_booleans:
+            values = tuple(hash_key(value) for value in values)  # type: ignore[arg-type]  # None passes through
+        if affix is not None:
+            attribute, operator, length = affix
+            text = record.get(attribute)
+            if not isinstance(text, str) or len(text) < length:
+                return None
+            end = text[:length] if operator is Operator.STARTS_WITH else text[-length:]
+            values = (*values, end)
+        return self.groups.get(values)

@@ -1,0 +1,151 @@
+"""What travels between clients and brokers.  Nouns only: routing lives in overlay/.
+
+Messages are msgspec structs: as cheap to make as a tuple, frozen, and ready for a wire.  An
+advertisement or subscription id is `<client>/<anything>`, so ids are unique wherever client
+names are, and a broker can tell whose they are.
+"""
+
+from __future__ import annotations
+
+from typing import NewType, TypeAlias
+
+import msgspec
+
+from godwit.content.filters import Filter
+from godwit.content.regions import Constraint, OneOf, Pattern
+from godwit.content.values import Record, Value
+
+AdvertisementId = NewType("AdvertisementId", str)
+SubscriptionId = NewType("SubscriptionId", str)
+
+#: Classes of control publications start with this; see `is_control_filter`.
+CONTROL_CLASS_PREFIX = "$"
+
+#: Ids, sequence number, flags and time stamps of one message, about.
+HEADER_BYTES = 40
+
+
+class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
+    """A client announces what it is going to publish.  Floods the overlay."""
+
+    id: AdvertisementId
+    filter: Filter
+
+
+class Unadvertisement(msgspec.Struct, frozen=True, kw_only=True):
+    """Withdraws an advertisement; travels wherever the advertisement travelled."""
+
+    id: AdvertisementId
+
+
+class AdvertisementInEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """From here on, what is published under the advertisement reaches every subscription."""
+
+    id: AdvertisementId
+
+
+class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A client's standing interest in every publication that `filter` matches."""
+
+    id: SubscriptionId
+    filter: Filter
+    local_only: bool = False
+    """Match at the subscriber's own broker and tell no other."""
+
+
+class Unsubscription(msgspec.Struct, frozen=True, kw_only=True):
+    """Withdraws a subscription; travels wherever the subscription travelled."""
+
+    id: SubscriptionId
+
+
+class SubscriptionInEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """From here on, every matching publication will be delivered."""
+
+    id: SubscriptionId
+
+
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
+    """One event.  It carries no address: its content is its address.
+
+    (`publisher`, `sequence`) is its identity.  Brokers pass it on untouched; what changes from
+    hop to hop travels beside it, in `Received` and `Send`.
+    """
+
+    publisher: str
+    sequence: int
+    advertisement: AdvertisementId
+    content: dict[str, Value]
+    payload: bytes = b""
+    """Carried along, never matched."""
+
+    ttl_hops: int | None = None
+    """How many overlay links it may cross; None is all of them.  For control publications."""
+
+    is_control: bool = False
+    """Set by the first broker: served before normal publications."""
+
+    accepted_s: float = 0.0
+    """Set by the first broker: when it took responsibility for the publication."""
+
+    size_bytes: int = 0
+    """Set by the first broker: the publication as it travels."""
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker did not do what a client asked; `about` names the request, `reason` the rule."""
+
+    about: str
+    reason: str
+
+
+RoutingMessage: TypeAlias = (
+    Advertisement
+    | Unadvertisement
+    | AdvertisementInEffect
+    | Subscription
+    | Unsubscription
+    | SubscriptionInEffect
+)
+Message: TypeAlias = RoutingMessage | Publication
+Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal
+
+
+def is_control_content(content: Record) -> bool:
+    """Is a publication with this content a control publication?"""
+    name = content.get("class")
+    return isinstance(name, str) and name.startswith(CONTROL_CLASS_PREFIX)
+
+
+def is_control_filter(filter: Filter) -> bool:
+    """Does `filter` ask for control publications?  Only one that names their class does.
+
+    So `x is present` sees no control publication that has an x: control traffic is invisible
+    to clients that did not ask for it, and covering never mixes the two.
+    """
+    constraint = filter.constraints.get("class", Constraint())
+    match constraint.strings:
+        case OneOf(values=values) if values:
+            return all(str(value).startswith(CONTROL_CLASS_PREFIX) for value in values)
+        case Pattern(prefix=prefix):
+            return prefix.startswith(CONTROL_CLASS_PREFIX)
+        case _:
+            return False
+
+
+def size_bytes(message: Message | Notice) -> int:
+    """How many bytes `message` takes on a link, near enough for bandwidth models."""
+    match message:
+        case Publication():
+            # Stamped once by the first broker: encoding at each hop would dominate.
+            return message.size_bytes or HEADER_BYTES + publication_body_bytes(message)
+        case Advertisement() | Subscription():
+            return HEADER_BYTES + len(message.filter.padres())
+        case Refusal():
+            return HEADER_BYTES + len(message.reason)
+        case _:
+            return HEADER_BYTES
+
+
+def publication_body_bytes(publication: Publication) -> int:
+    return len(msgspec.msgpack.encode(publication.content)) + len(publication.payload)

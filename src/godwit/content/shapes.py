@@ -1,0 +1,196 @@
+"""Filters as the matching index sees them: what to look up, what to compare, what to check.
+
+    Filter --> Shape: choices   attributes with few allowed values    found by hashing
+                      affix     the start or the end of one string    found by hashing
+                      residual  what is left to decide                a threshold, a box or nothing
+
+A box states its intervals as closed float64 intervals, which NumPy can compare.  That is exact:
+
+X1  Bounds below 2**53 in size.  The float64 numbers that satisfy an open bound are those from the
+    next float64 on.  A record's integer that is no float64 lies beyond +-2**53, so it and the
+    float64 next to it are on the same side of such a bound.
+X2  Larger bounds are rounded outwards, and the box carries a check with the exact constraint.
+    Rounding never reverses an order, so the rounded comparison lets no match slip through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, nextafter
+from typing import TypeAlias
+
+from godwit.content.filters import Filter
+from godwit.content.predicates import Operator
+from godwit.content.regions import NOTHING, Constraint, Interval, OneOf, Pattern
+from godwit.content.values import Number, Value
+
+#: A filter with lists of values is filed once for each combination, up to this many.
+COMBINATIONS_MAX = 16
+
+#: Longer prefixes and suffixes are found by their first or last so many characters.  The number
+#: of distinct lengths is the number of look-ups that a record costs.
+AFFIX_LENGTH_MAX = 16
+
+FLOAT_EXACT_MAX = 2.0**53
+
+#: For each attribute, the exact constraint that its value has to satisfy.
+Checks: TypeAlias = tuple[tuple[str, Constraint], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One bound on one attribute, and nothing else."""
+
+    attribute: str
+    operator: Operator
+    bound: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Closed intervals (attribute, low, high) that must all hold, then checks that must too."""
+
+    intervals: tuple[tuple[str, float, float], ...] = ()
+    checks: Checks = ()
+
+
+Residual: TypeAlias = Threshold | Box | None
+
+
+@dataclass(frozen=True, slots=True)
+class Affix:
+    """How the string in `attribute` starts or ends."""
+
+    attribute: str
+    operator: Operator
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A satisfiable filter, taken apart."""
+
+    choices: tuple[tuple[str, tuple[Value, ...]], ...]
+    affix: Affix | None
+    residual: Residual
+
+
+def shape_of(filter: Filter) -> Shape:
+    """Take `filter` apart: what can be hashed, what can be compared, what must be checked."""
+    assert filter.is_satisfiable, "a filter that nothing matches has no shape"
+    choices, others = _choices(filter.constraints)
+    if not others:
+        return Shape(choices, None, None)
+    affix: Affix | None = None
+    intervals: list[tuple[str, Interval]] = []
+    checks: list[tuple[str, Constraint]] = []
+    for attribute, constraint in others:
+        numbers, strings = constraint.numbers, constraint.strings
+        only_numbers = strings is NOTHING and constraint.booleans is NOTHING
+        only_strings = numbers is NOTHING and constraint.booleans is NOTHING
+        if only_numbers and isinstance(numbers, Interval):
+            intervals.append((attribute, numbers))
+            if numbers.excluded or _is_large(numbers.low) or _is_large(numbers.high):
+                checks.append((attribute, constraint))
+        elif only_strings and isinstance(strings, Pattern) and affix is None:
+            affix = _affix(attribute, strings)
+            if affix is None or not _says_all(affix, strings):
+                checks.append((attribute, constraint))
+        else:
+            checks.append((attribute, constraint))
+    return Shape(choices, affix, _residual(intervals, checks))
+
+
+def _choices(
+    constraints: Mapping[str, Constraint],
+) -> tuple[tuple[tuple[str, tuple[Value, ...]], ...], list[tuple[str, Constraint]]]:
+    """The attributes with few allowed values in order of their names, and all the others."""
+    listed: list[tuple[str, tuple[Value, ...]]] = []
+    others: list[tuple[str, Constraint]] = []
+    combinations = 1
+    for attribute, constraint in constraints.items():
+        values = _listed_values(constraint)
+        if values is None or combinations * len(values) > COMBINATIONS_MAX:
+            others.append((attribute, constraint))
+        else:
+            combinations *= len(values)
+            listed.append((attribute, values))
+    if len(listed) > 1:
+        listed.sort(key=_attribute_of)
+    return tuple(listed), others
+
+
+def _attribute_of(entry: tuple[str, object]) -> str:
+    return entry[0]
+
+
+def _listed_values(constraint: Constraint) -> tuple[Value, ...] | None:
+    """Every value that `constraint` allows, unless there are infinitely many."""
+    numbers, strings, booleans = constraint.numbers, constraint.strings, constraint.booleans
+    if isinstance(numbers, OneOf) and isinstance(strings, OneOf) and isinstance(booleans, OneOf):
+        return (*numbers.values, *strings.values, *booleans.values)
+    return None
+
+
+def _affix(attribute: str, strings: Pattern) -> Affix | None:
+    """The longer of prefix and suffix, cut to a length that is looked up."""
+    if strings.prefix and len(strings.prefix) >= len(strings.suffix):
+        return Affix(attribute, Operator.STARTS_WITH, strings.prefix[:AFFIX_LENGTH_MAX])
+    if strings.suffix:
+        return Affix(attribute, Operator.ENDS_WITH, strings.suffix[-AFFIX_LENGTH_MAX:])
+    return None
+
+
+def _says_all(affix: Affix, strings: Pattern) -> bool:
+    if affix.operator is Operator.STARTS_WITH:
+        return strings == Pattern(prefix=affix.text)
+    return strings == Pattern(suffix=affix.text)
+
+
+def _residual(
+    intervals: list[tuple[str, Interval]], checks: list[tuple[str, Constraint]]
+) -> Residual:
+    if len(intervals) == 1 and all(attribute == intervals[0][0] for attribute, _ in checks):
+        ((attribute, only),) = intervals
+        if (threshold := _threshold(attribute, only)) is not None:
+            return threshold
+    if not intervals and not checks:
+        return None
+    return Box(closed(intervals), tuple(checks))
+
+
+def _threshold(attribute: str, only: Interval) -> Threshold | None:
+    if only.excluded or (only.low == -inf) == (only.high == inf):
+        return None
+    if only.high == inf:
+        operator = Operator.ABOVE if only.low_open else Operator.AT_LEAST
+        return Threshold(attribute, operator, only.low)
+    operator = Operator.BELOW if only.high_open else Operator.AT_MOST
+    return Threshold(attribute, operator, only.high)
+
+
+def closed(
+    intervals: Iterable[tuple[str, Interval]],
+) -> tuple[tuple[str, float, float], ...]:
+    """The intervals with closed float64 bounds (X1, X2)."""
+    return tuple(
+        (
+            attribute,
+            _at_least(interval.low, interval.low_open),
+            -_at_least(-interval.high, interval.high_open),
+        )
+        for attribute, interval in intervals
+    )
+
+
+def _at_least(low: Number, is_open: bool) -> float:
+    """The least float64 that is not below `low`, or for large bounds one that is not above it."""
+    rounded = float(low)
+    if _is_large(low):
+        return rounded if rounded <= low else nextafter(rounded, -inf)
+    return nextafter(rounded, inf) if is_open and rounded != -inf else rounded
+
+
+def _is_large(bound: Number) -> bool:
+    return abs(bound) >= FLOAT_EXACT_MAX and abs(bound) != inf

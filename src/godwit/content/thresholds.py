@@ -1,0 +1,165 @@
+"""Runs: the filters of a group that differ in one bound, in the order of that bound.
+
+The filters `volume > t` that a quote matches are those with t below its volume: a prefix of the
+run, found by bisection.  The result is handed out block by block, and no block but the one that
+the bound cuts through is copied, so it hardly matters whether ten or ten thousand filters match.
+
+    bounds   [-3, 0, 1] [4, 4, 7, 9] [9, 12]    in blocks of at most BLOCK_SIZE_MAX
+    keys     [ k, f, b] [a, j, m, c] [d,  e]
+
+T1  A list of keys, once it is part of a run, never changes: a change puts another list in its
+    place.  So results may hold on to lists of keys, and a change costs one block, not the run.
+T2  A run has no empty block.
+T3  Bounds are Python numbers: comparisons between large integers and floats are exact.
+
+Values of records are finite, as `values.check_record` demands; bisection has no place for NaN.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from godwit.content.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
+from godwit.content.predicates import Operator
+from godwit.content.values import Number, Record
+
+K = TypeVar("K", bound=Hashable)
+
+# A change copies one block and a match half of one, at some 2 ns a key; smaller blocks would make
+# long results slower to put together.
+BLOCK_SIZE_MAX = 512
+
+
+class Block(Generic[K]):
+    """Neighbours in a run: the place where their keys are filed."""
+
+    __slots__ = ("bounds", "keys", "shelf")
+
+    def __init__(self, shelf: Run[K], bounds: list[Number], keys: list[K]) -> None:
+        self.shelf = shelf
+        self.bounds = bounds
+        self.keys = keys
+
+    def insert(self, position: int, bound: Number, key: K) -> None:
+        keys = self.keys.copy()  # T1
+        keys.insert(position, key)
+        self.keys = keys
+        self.bounds.insert(position, bound)
+
+    def remove(self, key: K) -> None:
+        position = self.keys.index(key)
+        keys = self.keys.copy()  # T1
+        del keys[position], self.bounds[position]
+        self.keys = keys
+        self.shelf.refresh(self)
+
+
+class Run(Shelf[K]):
+    """Filters in the order of their bounds."""
+
+    __slots__ = ("_blocks", "_key_lists", "_lowest")
+
+    def __init__(self, group: Group[K], tag: Tag) -> None:
+        super().__init__(group, tag)
+        # Side by side for each block: itself, its keys, its first bound.
+        self._blocks: list[Block[K]] = []
+        self._key_lists: list[list[K]] = []
+        self._lowest: list[Number] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._blocks
+
+    def add(self, key: K, bound: Number, places: Places[K]) -> None:
+        """File `key` behind its equals, and note its place."""
+        number = max(0, bisect_right(self._lowest, bound) - 1)
+        if not self._blocks:
+            self._insert_block(0, Block(self, [bound], [key]))
+        elif len(self._blocks[number].keys) >= BLOCK_SIZE_MAX:
+            self._split(number, places)
+            self.add(key, bound, places)
+            return
+        else:
+            block = self._blocks[number]
+            block.insert(bisect_right(block.bounds, bound), bound, key)
+            self._key_lists[number] = block.keys
+            self._lowest[number] = block.bounds[0]
+        note_place(places, key, self._blocks[number])
+
+    def refresh(self, block: Block[K]) -> None:
+        """Take note that a key has left `block`."""
+        number = self._blocks.index(block)
+        if block.keys:
+            self._key_lists[number] = block.keys
+            self._lowest[number] = block.bounds[0]
+        else:
+            del self._blocks[number], self._key_lists[number], self._lowest[number]  # T2
+
+    def _split(self, number: int, places: Places[K]) -> None:
+        """Give the upper part of a full block to a new block behind it.
+
+        The last block gives up a single key: keys that come in ascending order, as those of
+        equal filters do, then fill their blocks.
+        """
+        block = self._blocks[number]
+        is_last = number == len(self._blocks) - 1
+        cut = BLOCK_SIZE_MAX - 1 if is_last else BLOCK_SIZE_MAX // 2
+        upper = Block(self, block.bounds[cut:], block.keys[cut:])
+        for key in upper.keys:
+            note_place(places, key, upper, block)
+        del block.bounds[cut:]
+        block.keys = self._key_lists[number] = block.keys[:cut]
+        self._insert_block(number + 1, upper)
+
+    def _insert_block(self, number: int, block: Block[K]) -> None:
+        self._blocks.insert(number, block)
+        self._key_lists.insert(number, block.keys)
+        self._lowest.insert(number, block.bounds[0])
+
+
+class Everyone(Run[K]):
+    """Filters with nothing left to decide: all the same bound, and all match."""
+
+    __slots__ = ()
+
+    def collect(self, record: Record, found: Found[K]) -> None:  # noqa: ARG002 (the group decided)
+        found += self._key_lists
+
+
+class Thresholds(Run[K]):
+    """Filters that compare one attribute with a bound of their own, by the same operator."""
+
+    __slots__ = ("_attribute", "_cut", "_takes_prefix")
+
+    def __init__(self, group: Group[K], attribute: str, operator: Operator) -> None:
+        super().__init__(group, (attribute, operator))
+        self._attribute = attribute
+        # value > bound and value >= bound hold for low bounds, the others for high ones.  The
+        # cut leaves bounds equal to the value on the side that the operator wants.
+        self._takes_prefix = operator in (Operator.ABOVE, Operator.AT_LEAST)
+        is_left = operator in (Operator.ABOVE, Operator.AT_MOST)
+        self._cut = bisect_left if is_left else bisect_right
+
+    def collect(self, record: Record, found: Found[K]) -> None:
+        value = record.get(self._attribute)
+        if not is_number(value):
+            return
+        # Blocks before `number` lie wholly before the cut, blocks behind it wholly behind.
+        number = self._cut(self._lowest, value) - 1
+        if number < 0:
+            if not self._takes_prefix:
+                found += self._key_lists
+            return
+        block = self._blocks[number]
+        position = self._cut(block.bounds, value)
+        if self._takes_prefix:
+            if number:
+                found += self._key_lists[:number]
+            found.append(block.keys[:position])  # Not empty: the first bound is before the cut.
+            return
+        if position < len(block.keys):
+            found.append(block.keys[position:])
+        if number + 1 < len(self._blocks):
+            found += self._key_lists[number + 1 :]

@@ -1,0 +1,212 @@
+"""The tables of a tree router: who advertised, who subscribed, what each link was told.
+
+AdvertisementTable   the thesis's SRT: advertisement -> last hop
+InterestTable        the thesis's PRT, arranged for the one question a publication asks:
+                     which hops want it?
+Link                 what was sent to one neighbour, what is held back behind it, and what
+                     the neighbour has not confirmed yet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from godwit.broker.stimuli import Hop, Neighbour
+from godwit.content.covering import CoveringSet
+from godwit.content.filters import Filter
+from godwit.content.index import MatchingIndex
+from godwit.content.messages import (
+    Advertisement,
+    AdvertisementId,
+    Publication,
+    Subscription,
+    SubscriptionId,
+    is_control_filter,
+)
+
+
+@dataclass(slots=True, eq=False)
+class AdvertisementEntry:
+    advertisement: Advertisement
+    last_hop: Hop
+    unconfirmed: set[Neighbour]
+    """Neighbours it was flooded to that have not confirmed it."""
+
+
+@dataclass(slots=True, eq=False)
+class SubscriptionEntry:
+    """A subscription and the hop that wants its publications.  Compared by identity."""
+
+    subscription: Subscription
+    last_hop: Hop
+    is_control: bool
+    unconfirmed: set[Neighbour] = field(default_factory=set)
+    """Neighbours that were told, but may not be passing publications on yet."""
+
+    in_effect: bool = False
+    """Whether `last_hop` has been told that it is in effect; it is told once."""
+
+
+class AdvertisementTable:
+    def __init__(self) -> None:
+        self._entries: dict[AdvertisementId, AdvertisementEntry] = {}
+        self._filters_by_hop: dict[Hop, dict[AdvertisementId, Filter]] = {}
+
+    def __contains__(self, id: AdvertisementId) -> bool:
+        return id in self._entries
+
+    def __iter__(self) -> Iterator[AdvertisementEntry]:
+        return iter(self._entries.values())
+
+    def get(self, id: AdvertisementId) -> AdvertisementEntry | None:
+        return self._entries.get(id)
+
+    def add(self, entry: AdvertisementEntry) -> None:
+        advertisement = entry.advertisement
+        self._entries[advertisement.id] = entry
+        by_hop = self._filters_by_hop.setdefault(entry.last_hop, {})
+        by_hop[advertisement.id] = advertisement.filter
+
+    def remove(self, id: AdvertisementId) -> None:
+        entry = self._entries.pop(id)
+        by_hop = self._filters_by_hop[entry.last_hop]
+        del by_hop[id]
+        if not by_hop:
+            del self._filters_by_hop[entry.last_hop]
+
+    def is_announced(self, interest: Filter, hop: Hop) -> bool:
+        """Does some advertisement that came from `hop` announce what `interest` wants?"""
+        announced = self._filters_by_hop.get(hop, {})
+        return any(filter.announces(interest) for filter in announced.values())
+
+
+class InterestTable:
+    """Subscriptions by id, and an index of those that decide where publications go.
+
+    Of the filters of one hop only those in front of its covering set are indexed: the others
+    cannot add a destination.  Control and normal interests are kept apart, see
+    `is_control_filter`.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[SubscriptionId, SubscriptionEntry] = {}
+        self._by_hop: dict[tuple[Hop, bool], CoveringSet[SubscriptionId]] = {}
+        self._index: dict[bool, MatchingIndex[SubscriptionEntry]] = {
+            False: MatchingIndex(),
+            True: MatchingIndex(),
+        }
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[SubscriptionEntry]:
+        return iter(self._entries.values())
+
+    def __getitem__(self, id: SubscriptionId) -> SubscriptionEntry:
+        return self._entries[id]
+
+    def get(self, id: SubscriptionId) -> SubscriptionEntry | None:
+        return self._entries.get(id)
+
+    def add(self, subscription: Subscription, last_hop: Hop) -> SubscriptionEntry:
+        entry = SubscriptionEntry(subscription, last_hop, is_control_filter(subscription.filter))
+        self._entries[subscription.id] = entry
+        of_hop = self._by_hop.setdefault((last_hop, entry.is_control), CoveringSet())
+        if of_hop.add(subscription.id, subscription.filter) is None:
+            self._index[entry.is_control].add(entry, subscription.filter)
+        return entry
+
+    def remove(self, entry: SubscriptionEntry) -> None:
+        id = entry.subscription.id
+        del self._entries[id]
+        of_hop = self._by_hop[entry.last_hop, entry.is_control]
+        index = self._index[entry.is_control]
+        if of_hop.front_of(id) is None:
+            index.remove(entry)
+        for stepped in of_hop.remove(id):
+            index.add(self._entries[stepped], self._entries[stepped].subscription.filter)
+        if not len(of_hop):
+            del self._by_hop[entry.last_hop, entry.is_control]
+
+    def hops_wanting(self, publication: Publication) -> dict[Hop, None]:
+        """The hops with at least one matching subscription, in a replayable order."""
+        matches = self._index[publication.is_control].match(publication.content)
+        return dict.fromkeys([entry.last_hop for entry in matches])
+
+    def check(self) -> None:
+        indexed = sum(len(index) for index in self._index.values())
+        fronts = 0
+        for (hop, is_control), of_hop in self._by_hop.items():
+            of_hop.check()
+            for id in of_hop:
+                entry = self._entries[id]
+                assert (entry.last_hop, entry.is_control) == (hop, is_control), f"{id} is misfiled"
+                fronts += of_hop.front_of(id) is None
+        assert fronts == indexed, "T3: the index holds the front of every hop, and nothing else"
+
+
+class Link:
+    """What one neighbour was told about the subscriptions of this broker's other hops."""
+
+    def __init__(self, neighbour: Neighbour) -> None:
+        self.neighbour = neighbour
+        self._planes: dict[bool, CoveringSet[SubscriptionId]] = {
+            False: CoveringSet(),
+            True: CoveringSet(),
+        }
+        #: Sent and not confirmed -> the subscriptions that wait for that: itself, and those that
+        #: were held back behind it.
+        self.waiting: dict[SubscriptionId, dict[SubscriptionId, None]] = {}
+
+    def __contains__(self, entry: SubscriptionEntry) -> bool:
+        return entry.subscription.id in self._planes[entry.is_control]
+
+    def __iter__(self) -> Iterator[SubscriptionId]:
+        for plane in self._planes.values():
+            yield from plane
+
+    def was_sent(self, entry: SubscriptionEntry) -> bool:
+        plane = self._planes[entry.is_control]
+        return entry in self and plane.front_of(entry.subscription.id) is None
+
+    def add(self, entry: SubscriptionEntry) -> bool:
+        """Note a subscription that the neighbour should know of; True if it must be sent."""
+        subscription = entry.subscription
+        front = self._planes[entry.is_control].add(subscription.id, subscription.filter)
+        self._wait(entry, front)
+        return front is None
+
+    def remove(self, entry: SubscriptionEntry) -> list[SubscriptionId]:
+        """Forget a subscription; the answer is who must be sent now that it is gone."""
+        plane = self._planes[entry.is_control]
+        id = entry.subscription.id
+        stepped = plane.remove(id)
+        self.waiting.pop(id, None)
+        for waiting in self.waiting.values():
+            waiting.pop(id, None)
+        entry.unconfirmed.discard(self.neighbour)
+        return stepped
+
+    def rewait(self, entry: SubscriptionEntry) -> None:
+        """The front that `entry` waited behind has gone: wait for its new one, or for itself."""
+        front = self._planes[entry.is_control].front_of(entry.subscription.id)
+        entry.unconfirmed.discard(self.neighbour)
+        self._wait(entry, front)
+
+    def _wait(self, entry: SubscriptionEntry, front: SubscriptionId | None) -> None:
+        id = entry.subscription.id
+        if front is None:
+            self.waiting[id] = {id: None}
+            entry.unconfirmed.add(self.neighbour)
+        elif front in self.waiting:
+            self.waiting[front][id] = None
+            entry.unconfirmed.add(self.neighbour)
+
+    def check(self) -> None:
+        for plane in self._planes.values():
+            plane.check()
+        for sent in self.waiting:
+            assert any(sent in p and p.front_of(sent) is None for p in self._planes.values()), (
+                f"T4: {sent} awaits a confirmation of {self.neighbour.name} but was not sent to it"
+            )

@@ -1,0 +1,92 @@
+"""Who is linked with whom: the overlay as a value, and the shapes the papers use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+
+from godwit.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Brokers and the links between them.  A link is a pair in alphabetical order."""
+
+    brokers: tuple[str, ...]
+    links: frozenset[tuple[str, str]]
+
+    def __post_init__(self) -> None:
+        known = set(self.brokers)
+        if len(known) != len(self.brokers):
+            raise UsageError("broker names are unique")
+        for a, b in self.links:
+            if a not in known or b not in known or a >= b:
+                raise UsageError(f"{a}-{b} is no link between two of the brokers, in order")
+
+    @cached_property
+    def _neighbours(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {broker: [] for broker in self.brokers}
+        for a, b in sorted(self.links):
+            found[a].append(b)
+            found[b].append(a)
+        return found
+
+    def neighbours(self, broker: str) -> tuple[str, ...]:
+        return tuple(self._neighbours[broker])
+
+    @property
+    def is_tree(self) -> bool:
+        if not self.brokers or len(self.links) != len(self.brokers) - 1:
+            return False
+        return len(self.distances(self.brokers[0])) == len(self.brokers)
+
+    def distances(self, source: str) -> dict[str, int]:
+        """Links between `source` and every broker it can reach."""
+        found = {source: 0}
+        frontier = [source]
+        for broker in frontier:  # Grows while it is walked: breadth first.
+            for neighbour in self._neighbours[broker]:
+                if neighbour not in found:
+                    found[neighbour] = found[broker] + 1
+                    frontier.append(neighbour)
+        return found
+
+    @property
+    def diameter(self) -> int:
+        return max(max(self.distances(broker).values()) for broker in self.brokers)
+
+
+def topology(brokers: Iterable[str], links: Iterable[tuple[str, str]]) -> Topology:
+    """A topology with its links put in order."""
+    pairs = frozenset((a, b) if a < b else (b, a) for a, b in links)
+    return Topology(tuple(brokers), pairs)
+
+
+def balanced_tree(brokers: int, *, fanout: int) -> Topology:
+    """`brokers` brokers, each with `fanout` below it; the last level may be partly filled."""
+    if brokers < 1 or fanout < 1:
+        raise UsageError("a tree has at least one broker and a fan-out of at least one")
+    names = _names(brokers)
+    return topology(names, ((names[(i - 1) // fanout], names[i]) for i in range(1, brokers)))
+
+
+def chain(brokers: int) -> Topology:
+    return balanced_tree(brokers, fanout=1)
+
+
+def star(edges: int) -> Topology:
+    """A head with `edges` brokers around it."""
+    return balanced_tree(edges + 1, fanout=max(edges, 1))
+
+
+def random_tree(brokers: int, random: Random) -> Topology:
+    """Each broker is linked with a random earlier one."""
+    names = _names(brokers)
+    return topology(names, ((names[random.randrange(i)], names[i]) for i in range(1, brokers)))
+
+
+def _names(count: int) -> list[str]:
+    digits = len(str(count))
+    return [f"B{number:0{digits}d}" for number in range(1, count + 1)]

@@ -1,0 +1,249 @@
+"""Routing in a tree of brokers, with advertisements and covering (PADRES).
+
+Paper    Cheung, thesis 3.1 and 3.2: filter-based routing.
+Words    SRT -> AdvertisementTable; PRT -> InterestTable; sentTo and suppressed -> Link, in front
+         and behind.
+Claim    Once a subscription is in effect, every publication that matches it and that is
+         published under an advertisement in effect reaches it exactly once, in publisher order.
+
+    advertisements   flood; are confirmed from the leaves back to the publisher
+    subscriptions    travel towards every advertisement that announces them, unless a covering one
+                     went there before; are confirmed from the publishers back to the subscriber
+    publications     travel towards every hop with a matching subscription
+
+Departs  1. Confirmations are ours; the thesis does not say when a subscription is in effect.
+            They use FIFO links only: a broker that confirms an advertisement has sent the
+            subscriptions it announces first, so they are ahead of the confirmation everywhere.
+         2. A subscription that came before its advertisement goes out when that arrives; the
+            thesis shows only the other order.
+         3. When an advertisement is withdrawn, whoever sent a subscription towards it takes it
+            back with an unsubscription, instead of both ends of the link forgetting it each by
+            itself.  That would leave a subscription behind for ever when it crosses the
+            withdrawal and a new advertisement on the link.
+         4. A subscription that was sent stays sent when a wider one follows (the thesis's
+            condition R4 makes removal optional).
+Tested   tests/overlay/: figure 3.1, orders and races by hand; tests/simulation/: random trees.
+
+T1  A link was told of a subscription, or holds it back, exactly if it came from another hop, may
+    travel, and an advertisement from that link announces it.
+T2  What is held back on a link is covered by something that was sent on it.  (CoveringSet)
+T3  The index holds the front of every hop's covering set.  (InterestTable)
+T4  What awaits a confirmation was sent.  (Link)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from godwit.broker.effects import Send
+from godwit.broker.routing import Confirm
+from godwit.broker.stimuli import Hop, Neighbour
+from godwit.content.messages import (
+    Advertisement,
+    AdvertisementId,
+    AdvertisementInEffect,
+    Publication,
+    RoutingMessage,
+    Subscription,
+    SubscriptionId,
+    SubscriptionInEffect,
+    Unadvertisement,
+    Unsubscription,
+)
+from godwit.overlay.tables import (
+    AdvertisementEntry,
+    AdvertisementTable,
+    InterestTable,
+    Link,
+    SubscriptionEntry,
+)
+
+Answers = list[Send | Confirm]
+
+
+class TreeRouting:
+    """The routing strategy of one broker in an acyclic overlay with FIFO links."""
+
+    def __init__(self, neighbours: Iterable[str]) -> None:
+        self._links = {n: Link(n) for n in map(Neighbour, sorted(neighbours))}
+        self._advertisements = AdvertisementTable()
+        self._interests = InterestTable()
+
+    @property
+    def subscription_count(self) -> int:
+        return len(self._interests)
+
+    def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> dict[Hop, None]:
+        wanting = self._interests.hops_wanting(publication)
+        wanting.pop(last_hop, None)
+        if publication.ttl_hops is not None and hops >= publication.ttl_hops:
+            return {hop: None for hop in wanting if not isinstance(hop, Neighbour)}
+        return wanting
+
+    def handle(self, message: RoutingMessage, last_hop: Hop) -> Answers:
+        match message:
+            case Subscription():
+                return self._on_subscription(message, last_hop)
+            case SubscriptionInEffect(id=id):
+                return self._on_subscription_in_effect(id, last_hop)
+            case Unsubscription(id=id):
+                return self._on_unsubscription(id, last_hop)
+            case Advertisement():
+                return self._on_advertisement(message, last_hop)
+            case AdvertisementInEffect(id=id):
+                return self._on_advertisement_in_effect(id, last_hop)
+            case Unadvertisement(id=id):
+                return self._on_unadvertisement(id, last_hop)
+            case _:
+                assert_never(message)
+
+    # -- advertisements ------------------------------------------------------------------------
+
+    def _on_advertisement(self, advertisement: Advertisement, last_hop: Hop) -> Answers:
+        known = self._advertisements.get(advertisement.id)
+        if known is not None:  # A repetition, or an id used twice: the first one stands.
+            return [] if known.unconfirmed else self._confirm_advertisement(known, last_hop)
+        others = [neighbour for neighbour in self._links if neighbour != last_hop]
+        entry = AdvertisementEntry(advertisement, last_hop, set(others))
+        self._advertisements.add(entry)
+        answers: Answers = [Send(neighbour, advertisement) for neighbour in others]
+        if isinstance(last_hop, Neighbour):
+            for interest in self._interests:
+                if self._may_travel(interest, last_hop) and advertisement.filter.announces(
+                    interest.subscription.filter
+                ):
+                    answers += self._tell(last_hop, interest)
+        if not others:
+            answers += self._confirm_advertisement(entry, last_hop)
+        return answers
+
+    def _on_advertisement_in_effect(self, id: AdvertisementId, last_hop: Hop) -> Answers:
+        entry = self._advertisements.get(id)
+        if entry is None or last_hop not in entry.unconfirmed:
+            return []  # It was withdrawn meanwhile.
+        entry.unconfirmed -= {last_hop}
+        return [] if entry.unconfirmed else self._confirm_advertisement(entry, entry.last_hop)
+
+    def _confirm_advertisement(self, entry: AdvertisementEntry, to: Hop) -> Answers:
+        return [_answer(to, AdvertisementInEffect(id=entry.advertisement.id))]
+
+    def _on_unadvertisement(self, id: AdvertisementId, last_hop: Hop) -> Answers:
+        entry = self._advertisements.get(id)
+        if entry is None or entry.last_hop != last_hop:
+            return []
+        self._advertisements.remove(id)
+        withdrawn = Unadvertisement(id=id)
+        answers: Answers = [Send(n, withdrawn) for n in self._links if n != last_hop]
+        if isinstance(last_hop, Neighbour):
+            answers += self._take_back(last_hop)
+        return answers
+
+    def _take_back(self, neighbour: Neighbour) -> Answers:
+        """Withdraw from a link what no advertisement of that link announces any more."""
+        link = self._links[neighbour]
+        pointless = [
+            entry
+            for entry in map(self._interests.__getitem__, link)
+            if not self._advertisements.is_announced(entry.subscription.filter, neighbour)
+        ]
+        answers: Answers = []
+        # Those held back go first, or each would step forward only to be taken back too.
+        for entry in sorted(pointless, key=link.was_sent):
+            answers += self._untell(neighbour, entry)
+        return answers
+
+    # -- subscriptions -------------------------------------------------------------------------
+
+    def _on_subscription(self, subscription: Subscription, last_hop: Hop) -> Answers:
+        known = self._interests.get(subscription.id)
+        if known is not None:  # A repetition, or an id used twice: the first one stands.
+            notice = SubscriptionInEffect(id=subscription.id)
+            return [_answer(last_hop, notice)] if known.in_effect else []
+        entry = self._interests.add(subscription, last_hop)
+        answers: Answers = []
+        for neighbour in self._links:
+            if self._may_travel(entry, neighbour) and self._advertisements.is_announced(
+                subscription.filter, neighbour
+            ):
+                answers += self._tell(neighbour, entry)
+        return answers + self._confirm_if_complete(entry)
+
+    def _may_travel(self, entry: SubscriptionEntry, neighbour: Neighbour) -> bool:
+        return entry.last_hop != neighbour and not entry.subscription.local_only
+
+    def _tell(self, neighbour: Neighbour, entry: SubscriptionEntry) -> Answers:
+        """Let a neighbour know of a subscription, unless it knows already or need not know."""
+        link = self._links[neighbour]
+        if entry in link or not link.add(entry):
+            return []
+        return [Send(neighbour, entry.subscription)]
+
+    def _untell(self, neighbour: Neighbour, entry: SubscriptionEntry) -> Answers:
+        """Take a subscription back.  Those that it held back go first: no gap in delivery."""
+        link = self._links[neighbour]
+        id = entry.subscription.id
+        was_sent = link.was_sent(entry)
+        waited = link.waiting.get(id, {})
+        answers: Answers = []
+        for stepped in link.remove(entry):
+            link.rewait(self._interests[stepped])
+            answers.append(Send(neighbour, self._interests[stepped].subscription))
+        if was_sent:
+            answers.append(Send(neighbour, Unsubscription(id=id)))
+        for other in waited:
+            if other != id and other not in link.waiting:
+                link.rewait(self._interests[other])
+                answers += self._confirm_if_complete(self._interests[other])
+        return answers + self._confirm_if_complete(entry)
+
+    def _on_unsubscription(self, id: SubscriptionId, last_hop: Hop) -> Answers:
+        entry = self._interests.get(id)
+        if entry is None or entry.last_hop != last_hop:
+            return []
+        entry.in_effect = True  # Nobody waits for it any more.
+        answers: Answers = []
+        for neighbour, link in self._links.items():
+            if entry in link:
+                answers += self._untell(neighbour, entry)
+        self._interests.remove(entry)
+        return answers
+
+    def _on_subscription_in_effect(self, id: SubscriptionId, last_hop: Hop) -> Answers:
+        if not isinstance(last_hop, Neighbour):
+            return []
+        answers: Answers = []
+        for waiting in self._links[last_hop].waiting.pop(id, {}):
+            entry = self._interests[waiting]
+            entry.unconfirmed.discard(last_hop)
+            answers += self._confirm_if_complete(entry)
+        return answers
+
+    def _confirm_if_complete(self, entry: SubscriptionEntry) -> Answers:
+        if entry.in_effect or entry.unconfirmed:
+            return []
+        entry.in_effect = True
+        return [_answer(entry.last_hop, SubscriptionInEffect(id=entry.subscription.id))]
+
+    # -- invariants ----------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Assert T1 to T4."""
+        self._interests.check()
+        for neighbour, link in self._links.items():
+            link.check()
+            told = set(link)
+            for entry in self._interests:
+                wanted = self._may_travel(entry, neighbour) and self._advertisements.is_announced(
+                    entry.subscription.filter, neighbour
+                )
+                id = entry.subscription.id
+                assert (id in told) == wanted, (
+                    f"T1: {neighbour.name} and {id}: told is {not wanted}"
+                )
+                told.discard(id)
+            assert not told, f"T1: {neighbour.name} was told of {told}, which is not in the table"
+
+
+def _answer(to: Hop, notice: AdvertisementInEffect | SubscriptionInEffect) -> Send | Confirm:
+    return Send(to, notice) if isinstance(to, Neighbour) else Confirm(to, notice)

@@ -1,0 +1,41 @@
+"""Virtual time: a heap of things to do.  Equal times keep the order in which they were planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any, TypeAlias
+
+Action: TypeAlias = Callable[..., None]
+Item: TypeAlias = tuple[float, int, Action, tuple[Any, ...]]
+
+
+class Agenda:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._items: list[Item] = []
+        self._planned = count()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def plan(self, at_s: float, action: Action, *args: Any) -> None:
+        """Call `action(*args)` when the clock shows `at_s`."""
+        assert at_s >= self.now_s, "the past is closed"
+        heappush(self._items, (at_s, next(self._planned), action, args))
+
+    def cancel(self, doomed: Callable[[Action, tuple[Any, ...]], bool]) -> int:
+        """Forget everything planned that is `doomed`; the answer is how many."""
+        kept = [item for item in self._items if not doomed(item[2], item[3])]
+        cancelled = len(self._items) - len(kept)
+        self._items = kept
+        heapify(self._items)
+        return cancelled
+
+    def run(self, *, until_s: float) -> None:
+        """Do everything planned up to `until_s`, then show that time."""
+        while self._items and self._items[0][0] <= until_s:
+            self.now_s, _, action, args = heappop(self._items)
+            action(*args)
+        self.now_s = max(self.now_s, until_s) if until_s != float("inf") else self.now_s

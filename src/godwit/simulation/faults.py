@@ -1,0 +1,57 @@
+"""What can go wrong, by name.  A scenario declares its faults as values of these classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """The broker dies: its tables, its queues and what it was sending are gone."""
+
+    broker: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """A crashed broker comes back, with empty tables."""
+
+    broker: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """The broker handles nothing for a while; what arrives waits.  Nothing is lost."""
+
+    broker: str
+    at_s: float
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """What is sent over the link meanwhile takes longer, in both directions."""
+
+    link: tuple[str, str]
+    at_s: float
+    for_s: float
+    extra_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """No message passes between `brokers` and the rest for a while.
+
+    Shorter than anyone's patience: connections survive, and what was sent meanwhile arrives,
+    in order, when the partition heals.
+    """
+
+    brokers: frozenset[str]
+    at_s: float
+    for_s: float
+
+
+Fault: TypeAlias = Crash | Restart | Pause | Delay | Partition

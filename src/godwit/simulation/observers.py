@@ -1,0 +1,75 @@
+"""Who watches a simulation: the oracle, the statistics, a trace.  All through one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from godwit.broker.stimuli import Received
+from godwit.content.messages import Message, Notice, Publication, Subscription, SubscriptionId
+
+
+class DropReason(Enum):
+    MEMORY_FULL = "queue memory is full"
+    CRASHED = "waited in a broker that crashed"
+    DOWN = "arrived at a broker that is down"
+
+
+class Observer:
+    """Called at the moment a thing happens, in virtual time.  Override what you care about."""
+
+    def on_handled(self, broker: str, received: Received, done_s: float) -> None:
+        """A broker matched a message; its outputs leave at `done_s`."""
+
+    def on_published(self, publication: Publication, now_s: float) -> None:
+        """A client handed a publication to its connection."""
+
+    def on_delivered(self, client: str, publication: Publication, hops: int, now_s: float) -> None:
+        """A client received a publication."""
+
+    def on_subscribing(self, client: str, subscription: Subscription, now_s: float) -> None:
+        """A client asked for a subscription."""
+
+    def on_in_effect(self, client: str, id: SubscriptionId, now_s: float) -> None:
+        """A client learnt that its subscription is in effect."""
+
+    def on_unsubscribing(self, client: str, id: SubscriptionId, now_s: float) -> None:
+        """A client asked to end a subscription."""
+
+    def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
+        """A broker could not keep a message."""
+
+
+class Observers(Observer):
+    """Several observers as one."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self._all = tuple(observers)
+
+    def on_handled(self, broker: str, received: Received, done_s: float) -> None:
+        for observer in self._all:
+            observer.on_handled(broker, received, done_s)
+
+    def on_published(self, publication: Publication, now_s: float) -> None:
+        for observer in self._all:
+            observer.on_published(publication, now_s)
+
+    def on_delivered(self, client: str, publication: Publication, hops: int, now_s: float) -> None:
+        for observer in self._all:
+            observer.on_delivered(client, publication, hops, now_s)
+
+    def on_subscribing(self, client: str, subscription: Subscription, now_s: float) -> None:
+        for observer in self._all:
+            observer.on_subscribing(client, subscription, now_s)
+
+    def on_in_effect(self, client: str, id: SubscriptionId, now_s: float) -> None:
+        for observer in self._all:
+            observer.on_in_effect(client, id, now_s)
+
+    def on_unsubscribing(self, client: str, id: SubscriptionId, now_s: float) -> None:
+        for observer in self._all:
+            observer.on_unsubscribing(client, id, now_s)
+
+    def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
+        for observer in self._all:
+            observer.on_dropped(broker, message, reason)

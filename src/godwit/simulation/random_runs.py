@@ -1,0 +1,171 @@
+"""A random overlay with random clients that do random things: one seed, one run, one verdict.
+
+For authors of overlays and policies: whatever you change, `random_run(seed)` must stay without a
+violation for every seed.  Values come from small domains, so that filters cover, equal and miss
+each other often; links have long random delays, so that everything overtakes everything that it
+may overtake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from godwit.content.filters import Filter
+from godwit.content.messages import AdvertisementId, SubscriptionId
+from godwit.content.predicates import Operator, Predicate
+from godwit.content.values import Value
+from godwit.overlay.topology import random_tree
+from godwit.overlay.tree import TreeRouting
+from godwit.simulation.clients import SimulatedClient
+from godwit.simulation.oracle import Oracle
+from godwit.simulation.resources import BrokerResources, LinkOptions
+from godwit.simulation.simulator import Overlay, Simulator
+from godwit.simulation.statistics import Statistics
+
+CLASSES = ("STOCK", "SPORT")
+NAMES = ("A", "AB", "B", "BA")
+SIZES = range(6)
+
+#: Longer than any message takes in these runs, by a wide margin.
+SETTLE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRun:
+    """What came of one seed."""
+
+    seed: int
+    brokers: int
+    oracle: Oracle
+    statistics: Statistics
+    refusals: int
+
+    def __str__(self) -> str:
+        found = "\n".join(f"  {violation}" for violation in self.oracle.violations[:10])
+        return (
+            f"seed {self.seed}: {self.brokers} brokers, {self.statistics.publications}"
+            f" publications, {self.statistics.deliveries} deliveries,"
+            f" {self.oracle.violation_count} violations\n{found}"
+        )
+
+
+def random_run(
+    seed: int, overlay: Overlay = TreeRouting, *, brokers_max: int = 40, actions: int = 150
+) -> RandomRun:
+    """Build and run the scenario of `seed`, checking invariants after every step."""
+    random = Random(seed)
+    topology = random_tree(random.randint(2, brokers_max), random)
+    oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
+    # Half of the runs are nearly instantaneous, the others slow and far from FIFO across links.
+    latency_s_mean = random.choice((0.001, 0.5))
+    simulator = Simulator(
+        topology,
+        seed=seed,
+        resources=BrokerResources(cpu_speed=random.choice((1.0, 1000.0)), matching_work_base=0.01),
+        link=LinkOptions(latency_s_min=0.0, latency_s_mean=latency_s_mean),
+        observers=(oracle, statistics),
+        overlay=overlay,
+    )
+    clients = [
+        RandomClient(simulator.client(f"c{i}", at=random.choice(topology.brokers)), random)
+        for i in range(random.randint(2, 12))
+    ]
+    now_s = 0.0
+    for _ in range(actions):
+        now_s += random.expovariate(1.0 / random.choice((0.001, 0.2)))
+        simulator.at(now_s, random.choice(clients).act)
+    simulator.run()
+    oracle.finish(simulator.now_s)
+    refusals = sum(len(client.refusals) for client in simulator.clients.values())
+    return RandomRun(seed, len(topology.brokers), oracle, statistics, refusals)
+
+
+class RandomClient:
+    """Does one random thing that is allowed, each time it is asked."""
+
+    def __init__(self, client: SimulatedClient, random: Random) -> None:
+        self._client = client
+        self._random = random
+        self._advertisements: dict[AdvertisementId, Filter] = {}
+        self._subscriptions: list[SubscriptionId] = []
+
+    def act(self) -> None:
+        action = self._random.choices(
+            (self._advertise, self._subscribe, self._publish, self._unsubscribe, self._unadvertise),
+            weights=(2, 4, 10, 2, 1),
+        )[0]
+        action()
+
+    def _advertise(self) -> None:
+        filter = self._filter(every_attribute=True)
+        if filter.is_satisfiable and len(self._advertisements) < 3:
+            self._advertisements[self._client.advertise(filter)] = filter
+
+    def _unadvertise(self) -> None:
+        if self._advertisements:
+            id = self._random.choice(list(self._advertisements))
+            del self._advertisements[id]
+            self._client.unadvertise(id)
+
+    def _subscribe(self) -> None:
+        filter = self._filter(every_attribute=False)
+        if filter.is_satisfiable:
+            self._subscriptions.append(self._client.subscribe(filter))
+
+    def _unsubscribe(self) -> None:
+        if self._subscriptions:
+            chosen = self._random.randrange(len(self._subscriptions))
+            self._client.unsubscribe(self._subscriptions.pop(chosen))
+
+    def _publish(self) -> None:
+        if not self._advertisements:
+            return
+        id = self._random.choice(list(self._advertisements))
+        advertised = self._advertisements[id]
+        drawn = (self._content(advertised) for _ in range(20))
+        content = next((content for content in drawn if advertised.permits(content)), None)
+        if content is not None:
+            self._client.publish(id, content)
+
+    def _content(self, advertised: Filter) -> dict[str, Value]:
+        draw = self._random
+        content: dict[str, Value] = {
+            "class": draw.choice(CLASSES),
+            "name": draw.choice(NAMES),
+            "size": draw.choice(SIZES),
+        }
+        return {name: content[name] for name in advertised.constraints}
+
+    def _filter(self, *, every_attribute: bool) -> Filter:
+        """An advertisement names the class and a few attributes; a subscription any of them."""
+        draw = self._random
+        predicates = []
+        if every_attribute or draw.random() < 0.8:
+            predicates.append(Predicate("class", Operator.EQUAL, draw.choice(CLASSES)))
+        if draw.random() < 0.5:
+            predicates.append(self._name_predicate(every_attribute))
+        if draw.random() < 0.7 or not predicates:
+            predicates += self._size_predicates(every_attribute)
+        return Filter(predicates)
+
+    def _name_predicate(self, wide: bool) -> Predicate:
+        draw = self._random
+        operators = [Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS]
+        if wide and draw.random() < 0.7:
+            return Predicate("name", Operator.PRESENT)
+        if draw.random() < 0.4:
+            return Predicate("name", Operator.EQUAL, draw.choice(NAMES))
+        return Predicate("name", draw.choice(operators), draw.choice(NAMES)[0])
+
+    def _size_predicates(self, wide: bool) -> list[Predicate]:
+        draw = self._random
+        if wide and draw.random() < 0.7:
+            return [Predicate("size", Operator.PRESENT)]
+        low = Predicate(
+            "size", draw.choice((Operator.ABOVE, Operator.AT_LEAST)), draw.choice(SIZES)
+        )
+        high = Predicate(
+            "size", draw.choice((Operator.BELOW, Operator.AT_MOST)), draw.choice(SIZES)
+        )
+        return draw.choice(([low], [high], [low, high]))

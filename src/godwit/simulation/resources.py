@@ -1,0 +1,48 @@
+"""What a simulated broker has: CPU, bandwidth, memory (thesis 7.1, simulator model 2.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerResources:
+    cpu_speed: float = 1000.0
+    """Relative; the thesis reads it as MHz.  Twice the speed, half the matching delay."""
+
+    matching_work_base: float = 0.1
+    """Seconds a CPU of speed 1 needs to match a message against no subscription."""
+
+    matching_work_per_subscription: float = 0.001
+    """Seconds a CPU of speed 1 needs more for each subscription in the tables."""
+
+    output_bandwidth_bytes_s: float = 12_500_000.0
+    """Shared by all output queues of the broker; 100 Mbit/s unless said otherwise."""
+
+    queue_memory_bytes: float = inf
+    """Room for waiting messages.  A publication that finds it full is dropped and counted."""
+
+    def __post_init__(self) -> None:
+        assert self.cpu_speed > 0
+        assert self.output_bandwidth_bytes_s > 0
+        assert self.queue_memory_bytes >= 0
+
+    def matching_delay_s(self, subscriptions: int) -> float:
+        """Linear in the number of subscriptions, as the thesis models it."""
+        work = self.matching_work_base + self.matching_work_per_subscription * subscriptions
+        return work / self.cpu_speed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions:
+    """The delay of a link, drawn for each message.  Links are FIFO whatever is drawn."""
+
+    latency_s_min: float = 0.0005
+    """The speed of light, in effect: no message is faster."""
+
+    latency_s_mean: float = 0.0005
+    """Latency is `latency_s_min` plus an exponential tail with the mean that is left."""
+
+    def __post_init__(self) -> None:
+        assert 0.0 <= self.latency_s_min <= self.latency_s_mean

@@ -1,0 +1,141 @@
+"""Runs real brokers in virtual time.  Same seed and same commit, same run.
+
+    simulator = Simulator(balanced_tree(7, fanout=2), seed=1)
+    alice = simulator.client("alice", at="B7")
+    simulator.at(1.0, alice.subscribe, Filter.parse("price < 100"))
+    simulator.run(until_s=60.0)
+
+What is real: brokers, routing, modules, messages.  What is modelled: CPU, bandwidth and memory of
+a broker (resources.py), latency of a link, what goes wrong (faults.py).  Who watches: observers,
+the oracle among them (oracle.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+from random import Random
+from typing import Any, TypeAlias
+
+from godwit.broker.core import Broker
+from godwit.broker.meters import Meters
+from godwit.broker.modules import PolicyModule
+from godwit.broker.routing import Routing
+from godwit.broker.stimuli import Client, Neighbour, Received
+from godwit.content.messages import Message, Notice, Refusal
+from godwit.errors import UsageError
+from godwit.overlay.topology import Topology
+from godwit.overlay.tree import TreeRouting
+from godwit.simulation.agenda import Action, Agenda
+from godwit.simulation.clients import SimulatedClient
+from godwit.simulation.faults import Fault
+from godwit.simulation.injection import inject
+from godwit.simulation.node import SimulatedBroker, Wire
+from godwit.simulation.observers import Observer, Observers
+from godwit.simulation.resources import BrokerResources, LinkOptions
+
+#: Makes the routing strategy of one broker from the names of its neighbours.
+Overlay: TypeAlias = Callable[[Sequence[str]], Routing]
+
+
+def no_modules(_broker: str) -> Sequence[PolicyModule]:
+    return ()
+
+
+class Simulator:
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        seed: int,
+        overlay: Overlay = TreeRouting,
+        modules: Callable[[str], Sequence[PolicyModule]] = no_modules,
+        resources: BrokerResources | Mapping[str, BrokerResources] = BrokerResources(),  # noqa: B008  frozen
+        link: LinkOptions = LinkOptions(),  # noqa: B008  frozen
+        faults: Iterable[Fault] = (),
+        observers: Iterable[Observer] = (),
+        check: bool = True,
+    ) -> None:
+        """`check` asserts the brokers' invariants after every step; benchmarks go without."""
+        self.topology = topology
+        self.agenda = Agenda()
+        self.clients: dict[str, SimulatedClient] = {}
+        self._random = Random(seed)
+        self._overlay = overlay
+        self._modules = modules
+        self._resources = resources
+        self._link = link
+        self._observer = Observers(observers)
+        self.brokers = {
+            name: SimulatedBroker(
+                self._make_broker(name),
+                agenda=self.agenda,
+                resources=self._resources_of(name),
+                observer=self._observer,
+                check=check,
+            )
+            for name in topology.brokers
+        }
+        for name in topology.brokers:
+            for neighbour in topology.neighbours(name):
+                self._connect(name, neighbour)
+        for node in self.brokers.values():
+            self.agenda.plan(0.0, node.start)
+        for fault in faults:
+            self.agenda.plan(
+                fault.at_s, inject, fault, self.agenda, self.brokers, self._make_broker
+            )
+
+    @property
+    def now_s(self) -> float:
+        return self.agenda.now_s
+
+    def client(self, name: str, *, at: str) -> SimulatedClient:
+        """A new client, attached to broker `at`."""
+        if name in self.clients:
+            raise UsageError(f"there is a client {name} already")
+        if at not in self.brokers:
+            raise UsageError(f"there is no broker {at}")
+        node = self.brokers[at]
+        uplink = Wire(_nowhere, self._link, self._random)
+        client = SimulatedClient(
+            name, agenda=self.agenda, uplink=uplink, arrive=node.arrive, observer=self._observer
+        )
+        node.wires[Client(name)] = Wire(client.receive, self._link, self._random)
+        self.clients[name] = client
+        return client
+
+    def at(self, at_s: float, action: Action, *args: Any) -> None:
+        """Call `action(*args)` when the virtual clock shows `at_s`."""
+        self.agenda.plan(at_s, action, *args)
+
+    def run(self, *, until_s: float = inf) -> None:
+        """Run until then, or until nothing is left to do."""
+        self.agenda.run(until_s=until_s)
+
+    def _make_broker(self, name: str) -> Broker:
+        bandwidth = self._resources_of(name).output_bandwidth_bytes_s
+        return Broker(
+            name,
+            routing=self._overlay(self.topology.neighbours(name)),
+            modules=self._modules(name),
+            meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=self.agenda.now_s),
+        )
+
+    def _resources_of(self, name: str) -> BrokerResources:
+        if isinstance(self._resources, BrokerResources):
+            return self._resources
+        return self._resources[name]
+
+    def _connect(self, sender: str, to: str) -> None:
+        last_hop, node = Neighbour(sender), self.brokers[to]
+
+        def receive(message: Message | Notice, hops: int, _departed_s: float) -> None:
+            assert not isinstance(message, Refusal), "refusals go to clients"
+            node.arrive(Received(message, last_hop, hops))
+
+        self.brokers[sender].wires[Neighbour(to)] = Wire(receive, self._link, self._random)
+
+
+def _nowhere(_carried: Message | Notice, _hops: int, _departed_s: float) -> None:
+    raise AssertionError("a client plans the arrival of what it sends by itself")

@@ -1,0 +1,77 @@
+"""What a run amounted to: messages, deliveries, delays and hops."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+
+from godwit.broker.stimuli import Received
+from godwit.content.messages import Message, Notice, Publication
+from godwit.simulation.observers import DropReason, Observer
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    p50: float
+    p90: float
+    p99: float
+    highest: float
+
+
+class Statistics(Observer):
+    """Counts as the run goes; eight bytes for each delivery, and nothing else, is kept."""
+
+    def __init__(self) -> None:
+        self.publications = 0
+        self.handled_by_broker: Counter[str] = Counter()
+        self.handled_by_kind: Counter[str] = Counter()
+        self.deliveries_by_hops: Counter[int] = Counter()
+        self.dropped: Counter[tuple[str, DropReason]] = Counter()
+        self._delays_s = array("d")
+
+    @property
+    def handled(self) -> int:
+        """Messages matched by brokers, all together."""
+        return self.handled_by_broker.total()
+
+    @property
+    def deliveries(self) -> int:
+        return len(self._delays_s)
+
+    def on_handled(self, broker: str, received: Received, done_s: float) -> None:
+        self.handled_by_broker[broker] += 1
+        self.handled_by_kind[type(received.message).__name__] += 1
+
+    def on_published(self, publication: Publication, now_s: float) -> None:
+        self.publications += 1
+
+    def on_delivered(self, client: str, publication: Publication, hops: int, now_s: float) -> None:
+        self.deliveries_by_hops[hops] += 1
+        self._delays_s.append(now_s - publication.accepted_s)
+
+    def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
+        self.dropped[broker, reason] += 1
+
+    def delay_s(self) -> Percentiles:
+        """From acceptance by the publisher's broker to arrival at the subscriber."""
+        delays_s = sorted(self._delays_s)
+        last = len(delays_s) - 1
+        if last < 0:
+            return Percentiles(0.0, 0.0, 0.0, 0.0)
+        at = [delays_s[round(share * last)] for share in (0.5, 0.9, 0.99, 1.0)]
+        return Percentiles(*at)
+
+    def hops(self) -> Percentiles:
+        """Overlay links between the publisher's broker and the subscriber's."""
+        ordered = sorted(self.deliveries_by_hops.items())
+        total = self.deliveries_by_hops.total()
+        found = []
+        for share in (0.5, 0.9, 0.99, 1.0):
+            seen = 0
+            for hops, deliveries in ordered:
+                seen += deliveries
+                if seen >= share * total:
+                    found.append(float(hops))
+                    break
+        return Percentiles(*found) if found else Percentiles(0.0, 0.0, 0.0, 0.0)

@@ -70,9 +70,9 @@ class Broker:
         """The one door: every change of state comes in here and leaves as effects."""
         match stimulus:
             case Received(message=message, last_hop=hop, hops=hops):
-                if isinstance(hop, Neighbour):
-                    return self._route(message, hop, hops, now_s)
-                return self._on_request(message, hop, now_s)
+                if not isinstance(hop, Neighbour):
+                    return self._on_request(message, hop, now_s)
+                return self._route(message, hop, hops, now_s)
             case TimerFired(module=module, name=name):
                 return self._perform(module, self.modules[module].on_timer(name, now_s))
             case Started():
@@ -132,17 +132,17 @@ class Broker:
     ) -> list[Effect]:
         destinations = self.routing.destinations(publication, last_hop, hops)
         effects: list[Effect] = []
+        clients: list[Client] = []
         for to in destinations:
-            match to:
-                case Client():
-                    effects.append(Deliver(to, publication, hops))
-                case Neighbour():
-                    effects.append(Send(to, publication, hops + 1))
-                case Module(name=name):
-                    module = self.modules[name]
-                    effects += self._perform(name, module.on_delivery(publication, now_s))
-                case _:
-                    assert_never(to)
+            if isinstance(to, Client):
+                clients.append(to)
+            elif isinstance(to, Neighbour):
+                effects.append(Send(to, publication, hops + 1))
+            else:
+                module = self.modules[to.name]
+                effects += self._perform(to.name, module.on_delivery(publication, now_s))
+        if clients:
+            effects.append(Deliver(tuple(clients), publication, hops))
         if self.modules:
             effects += self._show(publication, last_hop, tuple(destinations), now_s)
         return effects

@@ -20,9 +20,9 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Deliver(msgspec.Struct, frozen=True):
-    """Put a publication into the output queue of a subscriber."""
+    """Put a publication into the output queue of each of some subscribers."""
 
-    to: Client
+    to: tuple[Client, ...]
     publication: Publication
     hops: int
     """Overlay links between the publisher's broker and this one."""

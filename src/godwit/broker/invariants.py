@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Send
-from godwit.broker.stimuli import Received, Stimulus
+from godwit.broker.stimuli import Hop, Received, Stimulus
 from godwit.content.messages import Publication
 
 
@@ -14,7 +14,13 @@ def check_step(broker: Broker, stimulus: Stimulus, effects: Sequence[Effect]) ->
     if not isinstance(stimulus, Received):
         return
     if isinstance(stimulus.message, Publication):
-        copies = [effect.to for effect in effects if isinstance(effect, Send | Deliver)]
+        copies: list[Hop] = []
+        for effect in effects:
+            match effect:
+                case Send(to=neighbour):
+                    copies.append(neighbour)
+                case Deliver(to=clients):
+                    copies.extend(clients)
         assert stimulus.last_hop not in copies, f"R1: {broker.name} sent a publication back"
         assert len(copies) == len(set(copies)), f"R2: {broker.name} sent a hop two copies"
     else:

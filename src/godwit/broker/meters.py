@@ -79,9 +79,9 @@ class Meters:
         self._backlog_bytes_at_start = self._backlog_bytes
 
     def on_handled(
-        self, *, publications: int, size_bytes: int, matching_delay_s: float, now_s: float
+        self, publications: int, size_bytes: int, *, matching_delay_s: float, now_s: float
     ) -> None:
-        """The matching engine took a message in and has emitted its outputs."""
+        """The matching engine took a message in, a publication or not, and emitted its outputs."""
         if now_s >= self._window_end_s:
             self._roll(now_s)
         self._publications_in += publications
@@ -94,11 +94,11 @@ class Meters:
         self._bytes_queued += size_bytes
         self._backlog_bytes += size_bytes
 
-    def on_sent(self, size_bytes: int, *, busy_s: float, now_s: float) -> None:
-        """A message left an output queue after occupying the link for `busy_s`."""
+    def on_sent(self, messages: int, size_bytes: int, *, busy_s: float, now_s: float) -> None:
+        """Messages left the output queues after occupying the output for `busy_s` in all."""
         if now_s >= self._window_end_s:
             self._roll(now_s)
-        self._messages_out += 1
+        self._messages_out += messages
         self._bytes_sent += size_bytes
         self._backlog_bytes -= size_bytes
         self._sending_s += busy_s

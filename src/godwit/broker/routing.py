@@ -1,8 +1,8 @@
 """What a broker asks of an overlay.  Implementations sit in overlay/, one file each.
 
-A strategy owns the routing tables of one broker.  It is told every message that changes them
-and answers with what to send on and what to confirm; for a publication it only says where copies go, because what becomes
-of a copy (delivery, link, module) is the same in every overlay.
+A strategy owns the routing tables of one broker.  It is told every message that changes them and
+answers with what to send on and what to confirm.  For a publication it only says where copies go,
+because what becomes of a copy (delivery, link, module) is the same in every overlay.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Bitsets:
 
     @property
     def capacity(self) -> int:
-        return self._rows.shape[1] * 8
+        return 8 * len(self._rows[0])
 
     def grow(self, capacity: int) -> None:
         rows = _blank_rows(len(self._rows), capacity)
@@ -126,20 +126,21 @@ class Bitsets:
         for axis in self.axes:
             buckets = np.searchsorted(axis.cuts, points[:, axis.column], side="right")
             words &= self._words.take(buckets + axis.row_first, axis=0)
-        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-        numbers, slots = np.nonzero(bits.view(np.bool_))
+        bits = np.unpackbits(words.view(np.uint8).ravel(), bitorder="little")
+        # Much faster than a search for ones in two dimensions.
+        numbers, slots = np.divmod(np.flatnonzero(bits.view(np.bool_)), self.capacity)
         return numbers, slots
 
 
 def choose_axes(columns: Columns, boxes: int) -> list[Axis]:
-    """Axes for the attributes that most of the first `boxes` slots use, cut at quantiles."""
+    """Axes for the attributes that many of the `boxes` boxes use, cut at quantiles."""
     axes: list[Axis] = []
     row_next = 1
-    uses = columns.uses(boxes)
+    uses = columns.uses()
     for column in np.argsort(-uses)[:AXES_MAX].tolist():
         if uses[column] < max(1.0, boxes * AXIS_SHARE_MIN):
             break
-        bounds = columns.finite_bounds(column, boxes)
+        bounds = columns.finite_bounds(column)
         buckets = min(BUCKETS_MAX, max(2, len(bounds) // BOUNDS_PER_BUCKET))
         quantiles = np.linspace(0, len(bounds), buckets, endpoint=False)[1:].astype(np.intp)
         cuts = np.unique(np.sort(bounds)[quantiles]) if len(bounds) else bounds

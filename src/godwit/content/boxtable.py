@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from godwit.content.bitsets import Bitsets, choose_axes
 from godwit.content.columns import INTERVALS_MAX, Columns, Slots
@@ -66,8 +67,8 @@ class BoxTable(Generic[K]):
         self._checks.pop(slot, None)
         self._keys[slot] = None
         self._free.append(slot)
-        if REBUILD_FACTOR * len(self._slots) < self._used > CAPACITY_MIN:
-            self._rebuild(len(self._slots))
+        if self._used > CAPACITY_MIN and self._used > REBUILD_FACTOR * len(self._slots):
+            self._rebuild()
 
     def match(self, record: Record) -> list[K]:
         if self._pending:
@@ -107,36 +108,85 @@ class BoxTable(Generic[K]):
     def _checked(self, slots: Slots, record: Record) -> Slots:
         checks = self._checks
         return np.array(
-            [
-                slot
-                for slot in slots.tolist()
-                if slot not in checks or passes(checks[slot], record)
-            ],
+            [slot for slot in slots.tolist() if slot not in checks or passes(checks[slot], record)],
             dtype=np.intp,
         )
 
     def _flush(self) -> None:
         """Move the pending boxes to slots."""
         pending, self._pending = self._pending, {}
-        width = max(min(len(box.intervals), INTERVALS_MAX) for box in pending.values())
-        needed = self._used + len(pending) - len(self._free)
-        if needed > REBUILD_FACTOR * self._built_size or width > self._columns.width:
-            self._rebuild(len(self._slots) + len(pending), width)
-        elif needed > self._bitsets.capacity:
-            self._grow(needed)
-        keys, boxes = list(pending), list(pending.values())
-        if len(pending) < BULK_MIN or self._free:
-            for key, box in zip(keys, boxes, strict=True):
-                slot = self._take_slot(key, box)
-                self._columns.write(slot, box)
-                self._bitsets.add(slot, self._columns.intervals(slot))
-            return
-        start = self._used
-        for key, box in zip(keys, boxes, strict=True):
-            self._take_slot(key, box)
-        self._columns.write_range(start, boxes)
-        if not self._built_size:
-            # The first boxes of all: only now is it known where to cut.
-            self._recut()
-        else:
+        self._make_room(pending)
+        start, reuses_slots = self._used, bool(self._free)
+        slots = [self._write(key, box) for key, box in pending.items()]
+        if len(self._slots) > REBUILD_FACTOR * self._built_size:
+            self._rebuild()
+        elif len(slots) >= BULK_MIN and not reuses_slots:
             self._bitsets.add_range(start, self._used, self._columns)
+        else:
+            for slot in slots:
+                self._bitsets.add(slot, self._columns.intervals(slot))
+
+    def _write(self, key: K, box: Box) -> int:
+        """Give `box` a slot, and write down everything but its bits."""
+        if self._free:
+            slot = self._free.pop()
+        else:
+            slot = self._used
+            self._used += 1
+        self._slots[key] = slot
+        self._keys[slot] = key
+        self._columns.write(slot, box.intervals[:INTERVALS_MAX])
+        checks = (*box.checks, *map(_as_check, box.intervals[INTERVALS_MAX:]))
+        if checks:
+            self._checks[slot] = checks
+        return slot
+
+    def _make_room(self, boxes: dict[K, Box]) -> None:
+        """Grow, if necessary, so that there is a slot for each of `boxes`."""
+        needed = self._used + max(0, len(boxes) - len(self._free))
+        width = max(min(len(box.intervals), INTERVALS_MAX) for box in boxes.values())
+        if needed > len(self._keys) or width > self._columns.width:
+            capacity = max(len(self._keys), _capacity(needed))
+            kept = slice(0, self._used)
+            self._columns = self._columns.resized(kept, capacity, max(width, self._columns.width))
+            self._keys = _resized(self._keys[kept], capacity)
+            self._bitsets.grow(capacity)
+
+    def _rebuild(self) -> None:
+        """Close the gaps between used slots, and cut the axes anew."""
+        kept = np.fromiter(self._slots.values(), dtype=np.intp, count=len(self._slots))
+        capacity = _capacity(len(kept))
+        self._columns = self._columns.resized(kept, capacity, self._columns.width)
+        self._columns.renumber()
+        self._keys = _resized(self._keys[kept], capacity)
+        new_slots = dict(zip(kept.tolist(), range(len(kept)), strict=True))
+        self._checks = {new_slots[slot]: checks for slot, checks in self._checks.items()}
+        self._slots = {key: new_slots[slot] for key, slot in self._slots.items()}
+        self._free = []
+        self._used = self._built_size = len(kept)
+        self._bitsets = Bitsets(capacity, choose_axes(self._columns, len(kept)))
+        self._bitsets.add_range(0, len(kept), self._columns)
+
+
+def passes(checks: Checks, record: Record) -> bool:
+    for attribute, constraint in checks:
+        value = record.get(attribute)
+        if value is None or not constraint.has(value):
+            return False
+    return True
+
+
+def _as_check(interval: tuple[str, float, float]) -> tuple[str, Constraint]:
+    attribute, low, high = interval
+    return attribute, Constraint(numbers=Interval(low, False, high, False))
+
+
+def _capacity(boxes: int) -> int:
+    """Room for `boxes` boxes and some more, in whole words of bits."""
+    return max(CAPACITY_MIN, -(-int(boxes * CAPACITY_GROWTH) // 64) * 64)
+
+
+def _resized(keys: NDArray[np.object_], capacity: int) -> NDArray[np.object_]:
+    resized = np.empty(capacity, dtype=np.object_)
+    resized[: len(keys)] = keys
+    return resized

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from godwit.content.groups import is_number
-from godwit.content.shapes import Box
 from godwit.content.values import Record
 
 Slots: TypeAlias = NDArray[np.intp]
@@ -28,6 +27,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 #: What a box has more of must be checked one by one.  Wider rows would cost every box memory.
 INTERVALS_MAX = 6
+
+LOW, HIGH = 0, 1
 
 
 class Columns:
@@ -37,82 +38,70 @@ class Columns:
         #: The number of each attribute that some box has an interval on.
         self.numbers: dict[str, int] = {}
         self._which = np.zeros((capacity, width), dtype=np.int32)
-        self._lows = np.full((capacity, width), -inf)
-        self._highs = np.full((capacity, width), inf)
+        # Lows and highs in one array, because they are always wanted together.
+        self._bounds = np.empty((capacity, 2, width))
+        self._bounds[:, LOW] = -inf
+        self._bounds[:, HIGH] = inf
 
     @property
     def width(self) -> int:
         return self._which.shape[1]
 
     def resized(self, kept: Slots | slice, capacity: int, width: int) -> Columns:
-        """A copy with the boxes of the `kept` slots in front, and of the attributes they use."""
+        """A copy with the boxes of the `kept` slots in front, under the same numbers."""
         copy = Columns(capacity, width)
+        copy.numbers = self.numbers
         which = self._which[kept]
-        used = np.unique(which)
-        renumbered = np.zeros(1 + len(self.numbers), dtype=np.int32)
-        renumbered[used[used > 0]] = np.arange(1, 1 + np.count_nonzero(used))
-        copy.numbers = {
-            name: int(renumbered[number])
-            for name, number in self.numbers.items()
-            if renumbered[number]
-        }
-        copy._which[: len(which), : self.width] = renumbered[which]
-        copy._lows[: len(which), : self.width] = self._lows[kept]
-        copy._highs[: len(which), : self.width] = self._highs[kept]
+        copy._which[: len(which), : self.width] = which
+        copy._bounds[: len(which), :, : self.width] = self._bounds[kept]
         return copy
 
-    def write(self, slot: int, box: Box) -> None:
-        for cell, (attribute, low, high) in enumerate(box.intervals[:INTERVALS_MAX]):
+    def renumber(self) -> None:
+        """Forget the attributes that no box uses any more."""
+        used = np.flatnonzero(self.uses())
+        new_numbers = np.zeros(1 + len(self.numbers), dtype=np.int32)
+        new_numbers[used] = np.arange(1, 1 + len(used))
+        # In the same order as before: `point` relies on it.
+        kept = {name: int(new_numbers[number]) for name, number in self.numbers.items()}
+        self.numbers = {name: number for name, number in kept.items() if number}
+        self._which = new_numbers[self._which]
+
+    def write(self, slot: int, intervals: tuple[tuple[str, float, float], ...]) -> None:
+        for cell, (attribute, low, high) in enumerate(intervals):
             number = self.numbers.setdefault(attribute, 1 + len(self.numbers))
             self._which[slot, cell] = number
-            self._lows[slot, cell] = low
-            self._highs[slot, cell] = high
-
-    def write_range(self, start: int, boxes: list[Box]) -> None:
-        """Write `boxes` to the slots from `start` on."""
-        rows: list[int] = []
-        cells: list[int] = []
-        which: list[int] = []
-        lows: list[float] = []
-        highs: list[float] = []
-        for row, box in enumerate(boxes, start):
-            for cell, (attribute, low, high) in enumerate(box.intervals[:INTERVALS_MAX]):
-                rows.append(row)
-                cells.append(cell)
-                which.append(self.numbers.setdefault(attribute, 1 + len(self.numbers)))
-                lows.append(low)
-                highs.append(high)
-        self._which[rows, cells] = which
-        self._lows[rows, cells] = lows
-        self._highs[rows, cells] = highs
+            self._bounds[slot, LOW, cell] = low
+            self._bounds[slot, HIGH, cell] = high
 
     def erase(self, slot: int) -> None:
         self._which[slot] = 0
-        self._lows[slot] = -inf
-        self._highs[slot] = inf
+        self._bounds[slot, LOW] = -inf
+        self._bounds[slot, HIGH] = inf
 
     def intervals(self, slot: int) -> list[tuple[int, float, float]]:
         which = self._which[slot].tolist()
-        rows = zip(which, self._lows[slot].tolist(), self._highs[slot].tolist(), strict=True)
-        return [row for row in rows if row[0]]
+        lows, highs = self._bounds[slot].tolist()
+        return [row for row in zip(which, lows, highs, strict=True) if row[0]]
 
     def intervals_on(
         self, number: int, step: slice
     ) -> tuple[Slots, NDArray[np.float64], NDArray[np.float64]]:
         """The intervals on one attribute: slots counted from the start of `step`, lows, highs."""
         slots, cells = np.nonzero(self._which[step] == number)
-        return slots, self._lows[step][slots, cells], self._highs[step][slots, cells]
+        bounds = self._bounds[step]
+        return slots, bounds[slots, LOW, cells], bounds[slots, HIGH, cells]
 
-    def uses(self, boxes: int) -> NDArray[np.intp]:
-        """How many of the first `boxes` boxes have an interval on each attribute."""
-        counts = np.bincount(self._which[:boxes].ravel(), minlength=1 + len(self.numbers))
+    def uses(self) -> NDArray[np.intp]:
+        """How many boxes have an interval on each attribute."""
+        counts = np.bincount(self._which.ravel(), minlength=1 + len(self.numbers))
         counts[0] = 0
         return counts
 
-    def finite_bounds(self, number: int, boxes: int) -> NDArray[np.float64]:
-        _, lows, highs = self.intervals_on(number, slice(0, boxes))
+    def finite_bounds(self, number: int) -> NDArray[np.float64]:
+        _, lows, highs = self.intervals_on(number, slice(None))
         bounds = np.concatenate((lows, highs))
-        return bounds[np.isfinite(bounds)]
+        finite: NDArray[np.float64] = bounds[np.isfinite(bounds)]
+        return finite
 
     def point(self, record: Record) -> list[float]:
         """The values of `record` by attribute number: NaN, which is in no interval, for none."""
@@ -129,13 +118,15 @@ class Columns:
     def holding(self, slots: Slots, point: list[float]) -> Slots:
         """Those of `slots` whose boxes hold `point`."""
         values = np.array(point).take(self._which.take(slots, axis=0))
-        holds = self._lows.take(slots, axis=0) <= values
-        holds &= values <= self._highs.take(slots, axis=0)
-        return slots[holds.all(axis=1)]
+        return slots[self._compare(slots, values)]
 
     def holding_batch(self, numbers: Slots, slots: Slots, points: NDArray[np.float64]) -> Mask:
         """For each pair of a point's number and a slot: does that box hold that point?"""
-        values = points[numbers[:, np.newaxis], self._which.take(slots, axis=0)]
-        holds = self._lows.take(slots, axis=0) <= values
-        holds &= values <= self._highs.take(slots, axis=0)
-        return holds.all(axis=1)
+        return self._compare(slots, points[numbers[:, np.newaxis], self._which.take(slots, axis=0)])
+
+    def _compare(self, slots: Slots, values: NDArray[np.float64]) -> Mask:
+        bounds = self._bounds.take(slots, axis=0)
+        holds = bounds[:, LOW] <= values
+        holds &= values <= bounds[:, HIGH]
+        every: Mask = np.logical_and.reduce(holds, axis=1)
+        return every

@@ -147,9 +147,8 @@ class CoveringSet(Generic[K]):
         for key, filter in self._filters.items():
             front = self._front_of.get(key)
             if front is not None:
-                assert front in self._filters and front not in self._front_of, (
-                    f"{front} is no front"
-                )
+                assert front in self._filters, f"{front} has gone"
+                assert front not in self._front_of, f"{front} is no front"
                 assert self._filters[front].covers(filter), f"V1: {front} does not cover {key}"
                 assert key in self._behind[front], f"{front} does not know {key} behind it"
 

@@ -105,33 +105,39 @@ class Group(Generic[K]):
 class Schema(Generic[K]):
     """The groups that fix the same attributes, by the values they fix them to."""
 
-    __slots__ = ("_tells_booleans", "groups", "signature")
+    __slots__ = ("_attributes", "_is_plain", "_tells_booleans", "groups", "signature")
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.groups: dict[tuple[object, ...], Group[K]] = {}
-        # Only a group for 0, 1 or a boolean can be confused with another.  Without one, the
-        # values of a record need no `hash_key`, and a look-up takes half the time.
+        self._attributes = signature[0]
+        # Only a group for 0, 1 or a boolean can be taken for another.  Without one the values of
+        # a record need no `hash_key`, and a look-up takes half the time.
         self._tells_booleans = False
+        self._is_plain = signature[1] is None
 
     def group(self, values: tuple[Value, ...], affix: Affix | None) -> Group[K]:
         """The group for these values, which is made if there is none."""
-        self._tells_booleans = self._tells_booleans or any(value in (0, 1) for value in values)
         hashed: tuple[object, ...] = tuple(map(hash_key, values))
         if affix is not None:
             hashed = (*hashed, affix.text)
         group = self.groups.get(hashed)
         if group is None:
             group = self.groups[hashed] = Group(self, hashed)
+            if any(value in (0, 1) for value in values):
+                self._tells_booleans = True
+                self._is_plain = False
         return group
 
     def find(self, record: Record) -> Group[K] | None:
         """The one group whose values `record` has."""
-        attributes, affix = self.signature
         # An absent attribute reads as None, which is no group's value.
-        values: tuple[object, ...] = tuple(map(record.get, attributes))
+        values: tuple[object, ...] = tuple(map(record.get, self._attributes))
+        if self._is_plain:
+            return self.groups.get(values)
         if self._tells_booleans:
-            values = tuple(hash_key(value) for value in values)  # type: ignore[arg-type]  # None passes through
+            values = tuple(map(hash_key, map(record.get, self._attributes)))
+        affix = self.signature[1]
         if affix is not None:
             attribute, operator, length = affix
             text = record.get(attribute)

@@ -135,10 +135,10 @@ def is_control_filter(filter: Filter) -> bool:
 
 def size_bytes(message: Message | Notice) -> int:
     """How many bytes `message` takes on a link, near enough for bandwidth models."""
+    if isinstance(message, Publication):
+        # Stamped once by the first broker: encoding at each hop would dominate.
+        return message.size_bytes or HEADER_BYTES + publication_body_bytes(message)
     match message:
-        case Publication():
-            # Stamped once by the first broker: encoding at each hop would dominate.
-            return message.size_bytes or HEADER_BYTES + publication_body_bytes(message)
         case Advertisement() | Subscription():
             return HEADER_BYTES + len(message.filter.padres())
         case Refusal():

@@ -15,10 +15,9 @@ X2  Larger bounds are rounded outwards, and the box carries a check with the exa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from math import inf, nextafter
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from godwit.content.filters import Filter
 from godwit.content.predicates import Operator
@@ -38,8 +37,7 @@ FLOAT_EXACT_MAX = 2.0**53
 Checks: TypeAlias = tuple[tuple[str, Constraint], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(NamedTuple):
     """One bound on one attribute, and nothing else."""
 
     attribute: str
@@ -47,8 +45,7 @@ class Threshold:
     bound: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """Closed intervals (attribute, low, high) that must all hold, then checks that must too."""
 
     intervals: tuple[tuple[str, float, float], ...] = ()
@@ -58,8 +55,7 @@ class Box:
 Residual: TypeAlias = Threshold | Box | None
 
 
-@dataclass(frozen=True, slots=True)
-class Affix:
+class Affix(NamedTuple):
     """How the string in `attribute` starts or ends."""
 
     attribute: str
@@ -67,11 +63,13 @@ class Affix:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A satisfiable filter, taken apart."""
 
-    choices: tuple[tuple[str, tuple[Value, ...]], ...]
+    attributes: tuple[str, ...]
+    """The attributes with few allowed values, in order of their names ..."""
+    choices: tuple[tuple[Value, ...], ...]
+    """... and for each the values."""
     affix: Affix | None
     residual: Residual
 
@@ -79,58 +77,54 @@ class Shape:
 def shape_of(filter: Filter) -> Shape:
     """Take `filter` apart: what can be hashed, what can be compared, what must be checked."""
     assert filter.is_satisfiable, "a filter that nothing matches has no shape"
-    choices, others = _choices(filter.constraints)
-    if not others:
-        return Shape(choices, None, None)
-    affix: Affix | None = None
-    intervals: list[tuple[str, Interval]] = []
-    checks: list[tuple[str, Constraint]] = []
-    for attribute, constraint in others:
-        numbers, strings = constraint.numbers, constraint.strings
-        only_numbers = strings is NOTHING and constraint.booleans is NOTHING
-        only_strings = numbers is NOTHING and constraint.booleans is NOTHING
-        if only_numbers and isinstance(numbers, Interval):
-            intervals.append((attribute, numbers))
-            if numbers.excluded or _is_large(numbers.low) or _is_large(numbers.high):
-                checks.append((attribute, constraint))
-        elif only_strings and isinstance(strings, Pattern) and affix is None:
-            affix = _affix(attribute, strings)
-            if affix is None or not _says_all(affix, strings):
-                checks.append((attribute, constraint))
-        else:
-            checks.append((attribute, constraint))
-    return Shape(choices, affix, _residual(intervals, checks))
-
-
-def _choices(
-    constraints: Mapping[str, Constraint],
-) -> tuple[tuple[tuple[str, tuple[Value, ...]], ...], list[tuple[str, Constraint]]]:
-    """The attributes with few allowed values in order of their names, and all the others."""
     listed: list[tuple[str, tuple[Value, ...]]] = []
     others: list[tuple[str, Constraint]] = []
     combinations = 1
-    for attribute, constraint in constraints.items():
+    for attribute, constraint in filter.constraints.items():
         values = _listed_values(constraint)
         if values is None or combinations * len(values) > COMBINATIONS_MAX:
             others.append((attribute, constraint))
         else:
             combinations *= len(values)
             listed.append((attribute, values))
-    if len(listed) > 1:
-        listed.sort(key=_attribute_of)
-    return tuple(listed), others
-
-
-def _attribute_of(entry: tuple[str, object]) -> str:
-    return entry[0]
+    listed.sort()
+    attributes = tuple([attribute for attribute, _ in listed])
+    choices = tuple([values for _, values in listed])
+    return (
+        Shape(attributes, choices, *_decide(others))
+        if others
+        else Shape(attributes, choices, None, None)
+    )
 
 
 def _listed_values(constraint: Constraint) -> tuple[Value, ...] | None:
     """Every value that `constraint` allows, unless there are infinitely many."""
     numbers, strings, booleans = constraint.numbers, constraint.strings, constraint.booleans
     if isinstance(numbers, OneOf) and isinstance(strings, OneOf) and isinstance(booleans, OneOf):
-        return (*numbers.values, *strings.values, *booleans.values)
+        return (*strings.values, *numbers.values, *booleans.values)
     return None
+
+
+def _decide(constraints: list[tuple[str, Constraint]]) -> tuple[Affix | None, Residual]:
+    """What is left to decide, by an affix if there is one and then by comparing and checking."""
+    affix: Affix | None = None
+    intervals: list[tuple[str, Interval]] = []
+    checks: list[tuple[str, Constraint]] = []
+    for attribute, constraint in constraints:
+        numbers, strings = constraint.numbers, constraint.strings
+        if constraint.booleans is not NOTHING:
+            checks.append((attribute, constraint))
+        elif strings is NOTHING and isinstance(numbers, Interval):
+            intervals.append((attribute, numbers))
+            if numbers.excluded or not _is_plain(numbers):
+                checks.append((attribute, constraint))
+        elif numbers is NOTHING and isinstance(strings, Pattern) and affix is None:
+            affix = _affix(attribute, strings)
+            if affix is None or not _says_all(affix, strings):
+                checks.append((attribute, constraint))
+        else:
+            checks.append((attribute, constraint))
+    return affix, _residual(intervals, checks)
 
 
 def _affix(attribute: str, strings: Pattern) -> Affix | None:
@@ -157,7 +151,7 @@ def _residual(
             return threshold
     if not intervals and not checks:
         return None
-    return Box(closed(intervals), tuple(checks))
+    return Box(_closed(intervals), tuple(checks))
 
 
 def _threshold(attribute: str, only: Interval) -> Threshold | None:
@@ -170,7 +164,7 @@ def _threshold(attribute: str, only: Interval) -> Threshold | None:
     return Threshold(attribute, operator, only.high)
 
 
-def closed(
+def _closed(
     intervals: Iterable[tuple[str, Interval]],
 ) -> tuple[tuple[str, float, float], ...]:
     """The intervals with closed float64 bounds (X1, X2)."""
@@ -184,13 +178,19 @@ def closed(
     )
 
 
+def _is_plain(interval: Interval) -> bool:
+    low, high = interval.low, interval.high
+    return (_is_exact(low) or low == -inf) and (_is_exact(high) or high == inf)
+
+
 def _at_least(low: Number, is_open: bool) -> float:
     """The least float64 that is not below `low`, or for large bounds one that is not above it."""
+    if _is_exact(low):
+        return nextafter(low, inf) if is_open else float(low)
     rounded = float(low)
-    if _is_large(low):
-        return rounded if rounded <= low else nextafter(rounded, -inf)
-    return nextafter(rounded, inf) if is_open and rounded != -inf else rounded
+    return rounded if rounded <= low else nextafter(rounded, -inf)
 
 
-def _is_large(bound: Number) -> bool:
-    return abs(bound) >= FLOAT_EXACT_MAX and abs(bound) != inf
+def _is_exact(bound: Number) -> bool:
+    """Can `bound` be moved to the next float64 without loss (X1)?"""
+    return -FLOAT_EXACT_MAX < bound < FLOAT_EXACT_MAX

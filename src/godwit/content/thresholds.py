@@ -29,7 +29,7 @@ K = TypeVar("K", bound=Hashable)
 
 # A change copies one block and a match half of one, at some 2 ns a key; smaller blocks would make
 # long results slower to put together.
-BLOCK_SIZE_MAX = 512
+BLOCK_SIZE_MAX = 256
 
 
 class Block(Generic[K]):
@@ -124,7 +124,7 @@ class Everyone(Run[K]):
 
     __slots__ = ()
 
-    def collect(self, record: Record, found: Found[K]) -> None:  # noqa: ARG002 (the group decided)
+    def collect(self, record: Record, found: Found[K]) -> None:
         found += self._key_lists
 
 

@@ -81,18 +81,28 @@ class AdvertisementTable:
         return any(filter.announces(interest) for filter in announced.values())
 
 
-class InterestTable:
-    """Subscriptions by id, and an index of those that decide where publications go.
+class HopGroup:
+    """The hops that asked for one filter.  Compared by identity: it is a key of the index."""
 
-    Of the filters of one hop only those in front of its covering set are indexed: the others
-    cannot add a destination.  Control and normal interests are kept apart, see
-    `is_control_filter`.
+    __slots__ = ("hops",)
+
+    def __init__(self) -> None:
+        self.hops: dict[Hop, None] = {}
+
+
+class InterestTable:
+    """Subscriptions by id, and an index of what decides where publications go.
+
+    Of the filters of one hop only those in front of its covering set count: the others cannot
+    add a destination.  Equal filters of different hops are one filter of the index, with several
+    hops.  Control and normal interests are kept apart, see `is_control_filter`.
     """
 
     def __init__(self) -> None:
         self._entries: dict[SubscriptionId, SubscriptionEntry] = {}
         self._by_hop: dict[tuple[Hop, bool], CoveringSet[SubscriptionId]] = {}
-        self._index: dict[bool, MatchingIndex[SubscriptionEntry]] = {
+        self._groups: dict[Filter, HopGroup] = {}
+        self._index: dict[bool, MatchingIndex[HopGroup]] = {
             False: MatchingIndex(),
             True: MatchingIndex(),
         }
@@ -114,36 +124,57 @@ class InterestTable:
         self._entries[subscription.id] = entry
         of_hop = self._by_hop.setdefault((last_hop, entry.is_control), CoveringSet())
         if of_hop.add(subscription.id, subscription.filter) is None:
-            self._index[entry.is_control].add(entry, subscription.filter)
+            self._index_front(entry)
         return entry
 
     def remove(self, entry: SubscriptionEntry) -> None:
         id = entry.subscription.id
         del self._entries[id]
         of_hop = self._by_hop[entry.last_hop, entry.is_control]
-        index = self._index[entry.is_control]
         if of_hop.front_of(id) is None:
-            index.remove(entry)
+            self._unindex_front(entry)
         for stepped in of_hop.remove(id):
-            index.add(self._entries[stepped], self._entries[stepped].subscription.filter)
+            self._index_front(self._entries[stepped])
         if not len(of_hop):
             del self._by_hop[entry.last_hop, entry.is_control]
 
+    def _index_front(self, entry: SubscriptionEntry) -> None:
+        filter = entry.subscription.filter
+        group = self._groups.get(filter)
+        if group is None:
+            group = self._groups[filter] = HopGroup()
+            self._index[entry.is_control].add(group, filter)
+        group.hops[entry.last_hop] = None
+
+    def _unindex_front(self, entry: SubscriptionEntry) -> None:
+        filter = entry.subscription.filter
+        group = self._groups[filter]
+        del group.hops[entry.last_hop]
+        if not group.hops:
+            del self._groups[filter]
+            self._index[entry.is_control].remove(group)
+
     def hops_wanting(self, publication: Publication) -> dict[Hop, None]:
         """The hops with at least one matching subscription, in a replayable order."""
-        matches = self._index[publication.is_control].match(publication.content)
-        return dict.fromkeys([entry.last_hop for entry in matches])
+        wanting: dict[Hop, None] = {}
+        for group in self._index[publication.is_control].match(publication.content):
+            wanting.update(group.hops)
+        return wanting
 
     def check(self) -> None:
-        indexed = sum(len(index) for index in self._index.values())
         fronts = 0
         for (hop, is_control), of_hop in self._by_hop.items():
             of_hop.check()
             for id in of_hop:
                 entry = self._entries[id]
                 assert (entry.last_hop, entry.is_control) == (hop, is_control), f"{id} is misfiled"
-                fronts += of_hop.front_of(id) is None
+                if of_hop.front_of(id) is None:
+                    fronts += 1
+                    group = self._groups[entry.subscription.filter]
+                    assert hop in group.hops, f"T3: {id} is in front and not indexed"
+        indexed = sum(len(group.hops) for group in self._groups.values())
         assert fronts == indexed, "T3: the index holds the front of every hop, and nothing else"
+        assert len(self._groups) == sum(len(index) for index in self._index.values()), "T3"
 
 
 class Link:

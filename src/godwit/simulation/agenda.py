@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, TypeAlias
 
-Action: TypeAlias = Callable[..., None]
+Action: TypeAlias = Callable[..., object]
 Item: TypeAlias = tuple[float, int, Action, tuple[Any, ...]]
 
 

@@ -95,20 +95,17 @@ class SimulatedClient:
 
     # -- what comes back -----------------------------------------------------------------------
 
-    def receive(self, carried: Message | Notice, hops: int, _departed_s: float) -> None:
-        match carried:
-            case Publication():
-                self._observer.on_delivered(self.name, carried, hops, self._agenda.now_s)
+    def receive(self, notice: Notice) -> None:
+        """The broker answers.  (Publications go to the observers, many clients at a time.)"""
+        match notice:
             case SubscriptionInEffect(id=id):
                 self._observer.on_in_effect(self.name, id, self._agenda.now_s)
             case AdvertisementInEffect(id=id):
                 self._on_advertisement_in_effect(id)
             case Refusal():
-                self.refusals.append(carried)
-            case Advertisement() | Unadvertisement() | Subscription() | Unsubscription():
-                raise AssertionError(f"a broker sent a client {carried}")
+                self.refusals.append(notice)
             case _:
-                assert_never(carried)
+                assert_never(notice)
 
     def _on_advertisement_in_effect(self, id: AdvertisementId) -> None:
         held = self._held.get(id)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, assert_never
+from typing import assert_never
 
 from godwit.broker.core import Broker
 from godwit.broker.stimuli import Neighbour
-from godwit.simulation.agenda import Action, Agenda
+from godwit.simulation.agenda import Agenda
 from godwit.simulation.faults import Crash, Delay, Fault, Partition, Pause, Restart
 from godwit.simulation.node import SimulatedBroker, Wire
 
@@ -20,7 +20,7 @@ def inject(
     """Let `fault` begin now."""
     match fault:
         case Crash(broker=broker):
-            _crash(nodes[broker], agenda)
+            nodes[broker].crash()
         case Restart(broker=broker):
             nodes[broker].restart(make_broker(broker))
         case Pause(broker=broker, for_s=for_s):
@@ -36,24 +36,13 @@ def inject(
             assert_never(fault)
 
 
-def _crash(node: SimulatedBroker, agenda: Agenda) -> None:
-    node.crash()
-    receivers = [wire.receiver for wire in node.wires.values()]
-
-    def had_not_left(action: Action, args: tuple[Any, ...]) -> bool:
-        """Was this arrival planned for something that the broker was still sending?"""
-        return action in receivers and args[2] > agenda.now_s
-
-    agenda.cancel(had_not_left)
-
-
 def _wire(nodes: Nodes, sender: str, to: str) -> Wire:
-    return nodes[sender].wires[Neighbour(to)]
+    return nodes[sender].neighbours[Neighbour(to)].wire
 
 
 def _wires_between(nodes: Nodes, brokers: frozenset[str]) -> Iterator[Wire]:
     """Every wire that crosses the border between `brokers` and the rest."""
     for name, node in nodes.items():
-        for hop, wire in node.wires.items():
-            if isinstance(hop, Neighbour) and (name in brokers) != (hop.name in brokers):
-                yield wire
+        for neighbour, port in node.neighbours.items():
+            if (name in brokers) != (neighbour.name in brokers):
+                yield port.wire

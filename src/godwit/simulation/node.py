@@ -6,7 +6,8 @@
 The broker is asked when the matching engine takes a message, and its effects leave when the
 modelled matching delay has passed.  That is the same as asking at the end: a broker has one
 engine, so nothing can reach its tables in between.  The output queues share the broker's
-bandwidth, in order of arrival, control before normal.
+bandwidth, in order of arrival, control before normal; copies for the broker's own clients leave
+together, when the last of them has been sent.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
+from godwit.broker.effects import Deliver, Notify, Send, SetTimer, Submit
 from godwit.broker.invariants import check_step
 from godwit.broker.stimuli import Client, Module, Neighbour, Received, Started, Stimulus, TimerFired
 from godwit.content.messages import Message, Notice, Publication, size_bytes
@@ -26,16 +27,14 @@ from godwit.simulation.observers import DropReason, Observer
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.servers import Server
 
-#: Takes what a link carries: the message, the overlay links it has crossed, and when it left.
-Receiver: TypeAlias = Callable[[Message | Notice, int, float], None]
-Outgoing: TypeAlias = Send | Deliver | Notify
+#: What waits for the output, and its size in bytes, all copies together.
+Outgoing: TypeAlias = tuple[Send | Deliver | Notify, int]
 
 
 @dataclass(slots=True)
 class Wire:
     """One direction of a link: never faster than `options`, never out of order."""
 
-    receiver: Receiver
     options: LinkOptions
     random: Random
     last_arrival_s: float = 0.0
@@ -45,14 +44,27 @@ class Wire:
 
     def arrival_s(self, departs_s: float) -> float:
         options = self.options
-        latency_s = options.latency_s_min
-        if options.latency_s_mean > latency_s:
-            latency_s += self.random.expovariate(1.0 / (options.latency_s_mean - latency_s))
+        arrival_s = departs_s + options.latency_s_min
+        if options.latency_s_tail:
+            arrival_s += self.random.expovariate(1.0 / options.latency_s_tail)
         if departs_s < self.slow_until_s:
-            latency_s += self.extra_s
-        arrival_s = max(departs_s + latency_s, self.blocked_until_s, self.last_arrival_s)
+            arrival_s += self.extra_s
+        arrival_s = max(arrival_s, self.blocked_until_s)
+        arrival_s = max(arrival_s, self.last_arrival_s)
         self.last_arrival_s = arrival_s
         return arrival_s
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourPort:
+    wire: Wire
+    arrive: Callable[[Received], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPort:
+    wire: Wire
+    receive: Callable[[Notice], None]
 
 
 class SimulatedBroker:
@@ -66,20 +78,20 @@ class SimulatedBroker:
         check: bool,
     ) -> None:
         self.broker = broker
+        self.name = broker.name
         self.is_up = True
-        self.wires: dict[Neighbour | Client, Wire] = {}
+        self.neighbours: dict[Neighbour, NeighbourPort] = {}
+        self.clients: dict[Client, ClientPort] = {}
         self.queued_bytes = 0
         self.queued_bytes_max = 0
+        self._hop = Neighbour(broker.name)
         self._agenda = agenda
         self._resources = resources
         self._observer = observer
         self._check = check
         self._engine = Server[Received](agenda, self._match)
         self._output = Server[Outgoing](agenda, self._transmit)
-
-    @property
-    def name(self) -> str:
-        return self.broker.name
+        self._read_matching_delay()
 
     @property
     def waiting(self) -> int:
@@ -89,108 +101,160 @@ class SimulatedBroker:
     def start(self) -> None:
         self._stimulate(Started(), self._agenda.now_s)
 
-    def arrive(self, received: Received) -> None:
-        """A message has come to the input queue."""
-        message = received.message
-        if not self.is_up:
-            self._observer.on_dropped(self.name, message, DropReason.DOWN)
-            return
-        is_publication = isinstance(message, Publication)
-        size = size_bytes(message)
-        if is_publication and self.queued_bytes + size > self._resources.queue_memory_bytes:
-            self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
-            return
-        self._occupy(size)
-        is_control = isinstance(message, Publication) and message.is_control
-        self._engine.offer(received, is_control=is_control, ready_s=self._agenda.now_s)
+    def pause(self, until_s: float) -> None:
+        self._engine.pause(until_s)
+        self._output.pause(until_s)
 
     def crash(self) -> None:
         assert self.is_up, f"{self.name} is down already"
         self.is_up = False
         for received in self._engine.clear():
             self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
-        for outgoing in self._output.clear():
-            self._observer.on_dropped(self.name, _carried(outgoing), DropReason.CRASHED)
+        for effect, _ in self._output.clear():
+            self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
+        self._agenda.cancel(self._is_still_sending)
         self.queued_bytes = 0
 
     def restart(self, broker: Broker) -> None:
         assert not self.is_up, f"{self.name} is up already"
         self.broker = broker
         self.is_up = True
+        self._read_matching_delay()
         self.start()
 
-    def pause(self, until_s: float) -> None:
-        self._engine.pause(until_s)
-        self._output.pause(until_s)
+    # -- input queue, matching engine ----------------------------------------------------------
 
-    def _occupy(self, size: int) -> None:
-        self.queued_bytes += size
-        self.queued_bytes_max = max(self.queued_bytes_max, self.queued_bytes)
+    def arrive(self, received: Received) -> None:
+        """A message has come to the input queue."""
+        message = received.message
+        if not self.is_up:
+            self._observer.on_dropped(self.name, message, DropReason.DOWN)
+            return
+        size = size_bytes(message)
+        is_control = False
+        if isinstance(message, Publication):
+            is_control = message.is_control
+            if self.queued_bytes + size > self._resources.queue_memory_bytes:
+                self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
+                return
+        self._occupy(size)
+        self._engine.offer(received, is_control=is_control, ready_s=self._agenda.now_s)
 
     def _match(self, received: Received, start_s: float) -> float:
         """The matching engine takes one message."""
-        size = size_bytes(received.message)
-        delay_s = self._resources.matching_delay_s(self.broker.routing.subscription_count)
+        message = received.message
+        size = size_bytes(message)
+        is_publication = isinstance(message, Publication)
+        delay_s = self._matching_delay_s
         done_s = start_s + delay_s
         self.queued_bytes -= size
-        self.broker.meters.on_handled(
-            publications=isinstance(received.message, Publication),
-            size_bytes=size,
-            matching_delay_s=delay_s,
-            now_s=done_s,
-        )
+        self.broker.meters.on_handled(is_publication, size, matching_delay_s=delay_s, now_s=done_s)
         self._observer.on_handled(self.name, received, done_s)
         self._stimulate(received, done_s)
+        if not is_publication:
+            self._read_matching_delay()
         return done_s
+
+    def _read_matching_delay(self) -> None:
+        subscriptions = self.broker.routing.subscription_count
+        self._matching_delay_s = self._resources.matching_delay_s(subscriptions)
 
     def _stimulate(self, stimulus: Stimulus, done_s: float) -> None:
         effects = self.broker.handle(stimulus, now_s=done_s)
         if self._check:
             check_step(self.broker, stimulus, effects)
         for effect in effects:
-            self._perform(effect, done_s)
+            if isinstance(effect, (Send, Deliver, Notify)):
+                self._send(effect, done_s)
+            else:
+                self._arrange(effect, done_s)
 
-    def _perform(self, effect: Effect, done_s: float) -> None:
+    def _arrange(self, effect: Submit | SetTimer, done_s: float) -> None:
+        """What a module asked of the broker itself."""
         match effect:
-            case Deliver(publication=carried) | Send(message=carried) | Notify(notice=carried):
-                size = size_bytes(carried)
-                self._occupy(size)
-                self.broker.meters.on_queued(size)
-                is_control = isinstance(carried, Publication) and carried.is_control
-                self._output.offer(effect, is_control=is_control, ready_s=done_s)
             case Submit(module=module, message=message):
-                self._agenda.plan(done_s, self.arrive, Received(message, Module(module)))
+                submitted = Received(message, Module(module))
+                self._agenda.plan(done_s, self._submit, self.broker, submitted)
             case SetTimer(module=module, name=name, at_s=at_s):
                 fired = TimerFired(module, name)
                 self._agenda.plan(at_s, self._on_timer, self.broker, fired)
             case _:
                 assert_never(effect)
 
+    def _submit(self, owner: Broker, received: Received) -> None:
+        if owner is self.broker:  # What a crashed broker had in mind died with it.
+            self.arrive(received)
+
     def _on_timer(self, owner: Broker, fired: TimerFired) -> None:
-        if self.is_up and owner is self.broker:  # Timers of a crashed broker died with it.
+        if self.is_up and owner is self.broker:
             self._stimulate(fired, self._agenda.now_s)
 
-    def _transmit(self, outgoing: Outgoing, start_s: float) -> float:
-        """The output takes one message; it departs when its last byte has left."""
-        carried = _carried(outgoing)
+    # -- output queues, links ------------------------------------------------------------------
+
+    def _send(self, effect: Send | Deliver | Notify, ready_s: float) -> None:
+        """Put a message, or the copies of one, into the output queues."""
+        carried = _carried(effect)
         size = size_bytes(carried)
+        if isinstance(effect, Deliver):
+            size *= len(effect.to)
+        self._occupy(size)
+        self.broker.meters.on_queued(size)
+        is_control = isinstance(carried, Publication) and carried.is_control
+        self._output.offer((effect, size), is_control=is_control, ready_s=ready_s)
+
+    def _transmit(self, outgoing: Outgoing, start_s: float) -> float:
+        """The output takes one message, or the copies of one; they depart with their last byte."""
+        effect, size = outgoing
         busy_s = size / self._resources.output_bandwidth_bytes_s
         departs_s = start_s + busy_s
         self.queued_bytes -= size
-        self.broker.meters.on_sent(size, busy_s=busy_s, now_s=departs_s)
-        wire = self.wires[outgoing.to]
-        hops = 0 if isinstance(outgoing, Notify) else outgoing.hops
-        self._agenda.plan(wire.arrival_s(departs_s), wire.receiver, carried, hops, departs_s)
+        copies = 1
+        if isinstance(effect, Send):
+            port = self.neighbours[effect.to]
+            received = Received(effect.message, self._hop, effect.hops)
+            arrival_s = port.wire.arrival_s(departs_s)
+            self._agenda.plan(arrival_s, self._land, departs_s, port.arrive, received)
+        elif isinstance(effect, Deliver):
+            copies = len(effect.to)
+            self._transmit_copies(effect, departs_s)
+        else:
+            client = self.clients[effect.to]
+            arrival_s = client.wire.arrival_s(departs_s)
+            self._agenda.plan(arrival_s, self._land, departs_s, client.receive, effect.notice)
+        self.broker.meters.on_sent(copies, size, busy_s=busy_s, now_s=departs_s)
         return departs_s
 
+    def _transmit_copies(self, deliver: Deliver, departs_s: float) -> None:
+        """One event for all clients that the publication reaches at the same time."""
+        reached: dict[float, list[str]] = {}
+        clients = self.clients
+        for client in deliver.to:
+            arrival_s = clients[client].wire.arrival_s(departs_s)
+            reached.setdefault(arrival_s, []).append(client.name)
+        for arrival_s, names in reached.items():
+            self._agenda.plan(arrival_s, self._land_copies, departs_s, names, deliver)
 
-def _carried(outgoing: Outgoing) -> Message | Notice:
-    match outgoing:
-        case Deliver(publication=publication):
-            return publication
-        case Send(message=message):
-            return message
-        case Notify(notice=notice):
-            return notice
-        case _:
-            assert_never(outgoing)
+    def _land(self, _departs_s: float, take: Callable[[Any], None], carried: object) -> None:
+        take(carried)
+
+    def _land_copies(self, _departs_s: float, names: list[str], deliver: Deliver) -> None:
+        now_s = self._agenda.now_s
+        self._observer.on_delivered(names, deliver.publication, deliver.hops, now_s)
+
+    def _is_still_sending(self, action: object, args: tuple[Any, ...]) -> bool:
+        """Is this the arrival of something that has not left this broker yet?"""
+        if action in (self._land, self._land_copies):
+            departs_s: float = args[0]
+            return departs_s > self._agenda.now_s
+        return False
+
+    def _occupy(self, size: int) -> None:
+        queued = self.queued_bytes + size
+        self.queued_bytes = queued
+        self.queued_bytes_max = max(self.queued_bytes_max, queued)
+
+
+def _carried(effect: Send | Deliver | Notify) -> Message | Notice:
+    if isinstance(effect, Send):
+        return effect.message
+    return effect.publication if isinstance(effect, Deliver) else effect.notice

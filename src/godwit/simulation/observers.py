@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from godwit.broker.stimuli import Received
@@ -24,8 +24,10 @@ class Observer:
     def on_published(self, publication: Publication, now_s: float) -> None:
         """A client handed a publication to its connection."""
 
-    def on_delivered(self, client: str, publication: Publication, hops: int, now_s: float) -> None:
-        """A client received a publication."""
+    def on_delivered(
+        self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
+    ) -> None:
+        """Some clients of one broker received a publication."""
 
     def on_subscribing(self, client: str, subscription: Subscription, now_s: float) -> None:
         """A client asked for a subscription."""
@@ -41,35 +43,49 @@ class Observer:
 
 
 class Observers(Observer):
-    """Several observers as one."""
+    """Several observers as one.  Those that do not care for an event are not called for it."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
-        self._all = tuple(observers)
+        watching = tuple(observers)
+
+        def overriding(name: str) -> tuple[Observer, ...]:
+            silent = getattr(Observer, name)
+            return tuple(o for o in watching if getattr(type(o), name) is not silent)
+
+        self._handled = overriding("on_handled")
+        self._published = overriding("on_published")
+        self._delivered = overriding("on_delivered")
+        self._subscribing = overriding("on_subscribing")
+        self._in_effect = overriding("on_in_effect")
+        self._unsubscribing = overriding("on_unsubscribing")
+        self._dropped = overriding("on_dropped")
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
-        for observer in self._all:
+        for observer in self._handled:
             observer.on_handled(broker, received, done_s)
 
     def on_published(self, publication: Publication, now_s: float) -> None:
-        for observer in self._all:
+        for observer in self._published:
             observer.on_published(publication, now_s)
 
-    def on_delivered(self, client: str, publication: Publication, hops: int, now_s: float) -> None:
-        for observer in self._all:
-            observer.on_delivered(client, publication, hops, now_s)
+    def on_delivered(
+        self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
+    ) -> None:
+        for observer in self._delivered:
+            observer.on_delivered(clients, publication, hops, now_s)
 
     def on_subscribing(self, client: str, subscription: Subscription, now_s: float) -> None:
-        for observer in self._all:
+        for observer in self._subscribing:
             observer.on_subscribing(client, subscription, now_s)
 
     def on_in_effect(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        for observer in self._all:
+        for observer in self._in_effect:
             observer.on_in_effect(client, id, now_s)
 
     def on_unsubscribing(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        for observer in self._all:
+        for observer in self._unsubscribing:
             observer.on_unsubscribing(client, id, now_s)
 
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
-        for observer in self._all:
+        for observer in self._dropped:
             observer.on_dropped(broker, message, reason)

@@ -12,9 +12,11 @@ A client's own publications are not delivered to it (invariant R1 of the broker)
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import inf
+from typing import NamedTuple
 
 from godwit.content.filters import Filter
 from godwit.content.messages import (
@@ -26,6 +28,7 @@ from godwit.content.messages import (
     is_control_content,
     is_control_filter,
 )
+from godwit.content.values import Record
 from godwit.simulation.observers import DropReason, Observer
 
 VIOLATIONS_KEPT_MAX = 100
@@ -63,21 +66,22 @@ class _Interest:
     leaving_since_s: float | None = None
 
 
-@dataclass(slots=True)
-class _Note:
+class _Note(NamedTuple):
     """A client may receive this publication, and must if `owed_to` names a subscription."""
 
     sequence: int
     published_s: float
-    owed_to: set[SubscriptionId]
+    owed_to: tuple[SubscriptionId, ...]
 
 
-@dataclass(slots=True)
 class _Ledger:
     """What one client is to receive from one publisher."""
 
-    notes: deque[_Note] = field(default_factory=deque)
-    last_sequence: int = -1
+    __slots__ = ("last_sequence", "notes")
+
+    def __init__(self) -> None:
+        self.notes: deque[_Note] = deque()
+        self.last_sequence = -1
 
 
 class Oracle(Observer):
@@ -112,41 +116,63 @@ class Oracle(Observer):
 
     def on_unsubscribing(self, client: str, id: SubscriptionId, now_s: float) -> None:
         self._interests[id][1].leaving_since_s = now_s
-        for publisher, ledger in self._ledgers.get(client, {}).items():
-            for note in ledger.notes:
-                if id in note.owed_to and now_s - note.published_s > self._settle_s:
-                    self._report(Verdict.LOST, client, publisher, note.sequence, now_s)
-                note.owed_to.discard(id)
+        for publisher, ledgers in self._ledgers.items():
+            ledger = ledgers.get(client)
+            if ledger is not None:
+                for note in ledger.notes:
+                    if id in note.owed_to and now_s - note.published_s > self._settle_s:
+                        self._report(Verdict.LOST, client, publisher, note.sequence, now_s)
+                ledger.notes = deque(_without(note, id) for note in ledger.notes)
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         self.publications += 1
-        content = publication.content
-        wanted: dict[str, set[SubscriptionId]] = {}
-        by_filter = self._by_filter[is_control_content(content)]
+        content, sequence = publication.content, publication.sequence
+        ledgers = self._ledgers.setdefault(publication.publisher, {})
+        for client, owed_to in self._wanted(content, now_s).items():
+            if client == publication.publisher:
+                continue
+            ledger = ledgers.get(client)
+            if ledger is None:
+                ledger = ledgers[client] = _Ledger()
+            ledger.notes.append(_Note(sequence, now_s, owed_to))
+
+    def _wanted(self, content: Record, now_s: float) -> dict[str, tuple[SubscriptionId, ...]]:
+        """Who may receive such a publication, and to which of their subscriptions it is owed."""
+        wanted: dict[str, tuple[SubscriptionId, ...]] = {}
         gone: list[_Interest] = []
-        for filter, interests in by_filter.items():
+        for filter, interests in self._by_filter[is_control_content(content)].items():
             if not filter.matches(content):
                 continue
             for interest in interests.values():
                 leaving_s = interest.leaving_since_s
                 if leaving_s is not None and now_s - leaving_s > self._settle_s:
                     gone.append(interest)
-                    continue
-                owed_to = wanted.setdefault(interest.client, set())
-                if interest.in_effect and leaving_s is None:
-                    owed_to.add(interest.id)
+                elif interest.in_effect and leaving_s is None:
+                    wanted[interest.client] = (*wanted.get(interest.client, ()), interest.id)
+                else:
+                    wanted.setdefault(interest.client, ())
         for interest in gone:
             self._forget(interest)
-        wanted.pop(publication.publisher, None)
-        for client, owed_to in wanted.items():
-            ledgers = self._ledgers.setdefault(client, {})
-            ledger = ledgers.setdefault(publication.publisher, _Ledger())
-            ledger.notes.append(_Note(publication.sequence, now_s, owed_to))
+        return wanted
 
-    def on_delivered(self, client: str, publication: Publication, hops: int, now_s: float) -> None:
-        self.deliveries += 1
+    def on_delivered(
+        self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
+    ) -> None:
+        self.deliveries += len(clients)
+        sequence = publication.sequence
+        ledgers = self._ledgers.setdefault(publication.publisher, {})
+        for client in clients:
+            ledger = ledgers.get(client)
+            if ledger is not None and ledger.notes and ledger.notes[0].sequence == sequence:
+                ledger.notes.popleft()
+                ledger.last_sequence = sequence
+            else:
+                self._on_unexpected(client, publication, now_s)
+
+    def _on_unexpected(self, client: str, publication: Publication, now_s: float) -> None:
+        """A delivery that is not the next one noted: some may be skipped, the rest is wrong."""
         publisher, sequence = publication.publisher, publication.sequence
-        ledger = self._ledgers.setdefault(client, {}).setdefault(publisher, _Ledger())
+        ledger = self._ledgers[publisher].setdefault(client, _Ledger())
         notes = ledger.notes
         while notes and notes[0].sequence < sequence:
             note = notes.popleft()
@@ -179,8 +205,8 @@ class Oracle(Observer):
 
     def finish(self, now_s: float) -> None:
         """The run is over and the network quiet: what is still owed is lost."""
-        for client, ledgers in self._ledgers.items():
-            for publisher, ledger in ledgers.items():
+        for publisher, ledgers in self._ledgers.items():
+            for client, ledger in ledgers.items():
                 for note in ledger.notes:
                     if note.owed_to:
                         self._report(Verdict.LOST, client, publisher, note.sequence, now_s)
@@ -207,3 +233,7 @@ class Oracle(Observer):
         self.violation_count += 1
         if len(self.violations) < VIOLATIONS_KEPT_MAX:
             self.violations.append(Violation(verdict, client, publisher, sequence, now_s))
+
+
+def _without(note: _Note, id: SubscriptionId) -> _Note:
+    return note._replace(owed_to=tuple(owed for owed in note.owed_to if owed != id))

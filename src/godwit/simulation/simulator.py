@@ -21,8 +21,7 @@ from godwit.broker.core import Broker
 from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Routing
-from godwit.broker.stimuli import Client, Neighbour, Received
-from godwit.content.messages import Message, Notice, Refusal
+from godwit.broker.stimuli import Client, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay.topology import Topology
 from godwit.overlay.tree import TreeRouting
@@ -30,9 +29,14 @@ from godwit.simulation.agenda import Action, Agenda
 from godwit.simulation.clients import SimulatedClient
 from godwit.simulation.faults import Fault
 from godwit.simulation.injection import inject
-from godwit.simulation.node import SimulatedBroker, Wire
+from godwit.simulation.node import ClientPort, NeighbourPort, SimulatedBroker, Wire
 from godwit.simulation.observers import Observer, Observers
-from godwit.simulation.resources import BrokerResources, LinkOptions
+from godwit.simulation.resources import (
+    DEFAULT_LINK,
+    DEFAULT_RESOURCES,
+    BrokerResources,
+    LinkOptions,
+)
 
 #: Makes the routing strategy of one broker from the names of its neighbours.
 Overlay: TypeAlias = Callable[[Sequence[str]], Routing]
@@ -50,8 +54,8 @@ class Simulator:
         seed: int,
         overlay: Overlay = TreeRouting,
         modules: Callable[[str], Sequence[PolicyModule]] = no_modules,
-        resources: BrokerResources | Mapping[str, BrokerResources] = BrokerResources(),  # noqa: B008  frozen
-        link: LinkOptions = LinkOptions(),  # noqa: B008  frozen
+        resources: BrokerResources | Mapping[str, BrokerResources] = DEFAULT_RESOURCES,
+        link: LinkOptions = DEFAULT_LINK,
         faults: Iterable[Fault] = (),
         observers: Iterable[Observer] = (),
         check: bool = True,
@@ -97,11 +101,14 @@ class Simulator:
         if at not in self.brokers:
             raise UsageError(f"there is no broker {at}")
         node = self.brokers[at]
-        uplink = Wire(_nowhere, self._link, self._random)
         client = SimulatedClient(
-            name, agenda=self.agenda, uplink=uplink, arrive=node.arrive, observer=self._observer
+            name,
+            agenda=self.agenda,
+            uplink=Wire(self._link, self._random),
+            arrive=node.arrive,
+            observer=self._observer,
         )
-        node.wires[Client(name)] = Wire(client.receive, self._link, self._random)
+        node.clients[Client(name)] = ClientPort(Wire(self._link, self._random), client.receive)
         self.clients[name] = client
         return client
 
@@ -128,14 +135,5 @@ class Simulator:
         return self._resources[name]
 
     def _connect(self, sender: str, to: str) -> None:
-        last_hop, node = Neighbour(sender), self.brokers[to]
-
-        def receive(message: Message | Notice, hops: int, _departed_s: float) -> None:
-            assert not isinstance(message, Refusal), "refusals go to clients"
-            node.arrive(Received(message, last_hop, hops))
-
-        self.brokers[sender].wires[Neighbour(to)] = Wire(receive, self._link, self._random)
-
-
-def _nowhere(_carried: Message | Notice, _hops: int, _departed_s: float) -> None:
-    raise AssertionError("a client plans the arrival of what it sends by itself")
+        port = NeighbourPort(Wire(self._link, self._random), self.brokers[to].arrive)
+        self.brokers[sender].neighbours[Neighbour(to)] = port

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from godwit.broker.stimuli import Received
@@ -46,9 +47,11 @@ class Statistics(Observer):
     def on_published(self, publication: Publication, now_s: float) -> None:
         self.publications += 1
 
-    def on_delivered(self, client: str, publication: Publication, hops: int, now_s: float) -> None:
-        self.deliveries_by_hops[hops] += 1
-        self._delays_s.append(now_s - publication.accepted_s)
+    def on_delivered(
+        self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
+    ) -> None:
+        self.deliveries_by_hops[hops] += len(clients)
+        self._delays_s.extend([now_s - publication.accepted_s] * len(clients))
 
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
         self.dropped[broker, reason] += 1

@@ -1,0 +1,272 @@
+"""How fast the matching index is, against asking every filter, on two workloads.
+
+    python -m benchmarks.matching [--quick]
+
+W1  stock quotes (godwit.simulation.stocks): equality does most of the work.
+W2  ranges only (benchmarks/ranges.py): no equality at all.
+
+A match is timed up to its result and the number of keys in it, without going through the keys.
+Every record that is timed against the naive index is first checked to give the same keys.  Times
+are medians of several passes, because the machine may have other things to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import pickle
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+from random import Random
+
+from rich.console import Console
+from rich.table import Table
+from tests.content.naive import NaiveIndex
+
+from benchmarks.ranges import RangeWorkload
+from godwit.content.filters import Filter
+from godwit.content.index import MatchingIndex
+from godwit.content.values import Record
+from godwit.simulation.stocks import StockMarket
+
+SEED = 1
+BATCH_SIZE = 256
+PASSES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measurement.  `bar` is what was promised, and `holds` whether it was kept."""
+
+    measure: str
+    workload: str
+    filters: int
+    reference: float | None
+    measured: float
+    compared: float
+    bar: float | None = None
+    is_at_most: bool = False
+
+    @property
+    def holds(self) -> bool | None:
+        if self.bar is None:
+            return None
+        return self.compared <= self.bar if self.is_at_most else self.compared >= self.bar
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    name: str
+    filter: Callable[[], Filter]
+    record: Callable[[], Record]
+
+    def index(self, size: int) -> tuple[MatchingIndex[int], NaiveIndex[int]]:
+        index: MatchingIndex[int] = MatchingIndex()
+        naive: NaiveIndex[int] = NaiveIndex()
+        for key in range(size):
+            filter = self.filter()
+            index.add(key, filter)
+            naive.add(key, filter)
+        return index, naive
+
+
+def stock_quotes() -> Workload:
+    random = Random(SEED)
+    market = StockMarket(random)
+    return Workload(
+        "W1 stock quotes",
+        filter=lambda: market.template_filter(random.choice(market.symbols)),
+        record=lambda: market.quote(random.choice(market.symbols)),
+    )
+
+
+def ranges() -> Workload:
+    generator = RangeWorkload(Random(SEED))
+    return Workload("W2 ranges", generator.filter, generator.record)
+
+
+def seconds(work: Callable[[], object], *, passes: int = PASSES) -> float:
+    """The median time of `work`."""
+    times = []
+    for _ in range(passes):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def throughput(
+    workload: Workload,
+    size: int,
+    *,
+    single_bar: float | None = None,
+    batch_bar: float | None = None,
+    naive_records: int = 24,
+) -> list[Row]:
+    """Records matched per second, one at a time and in batches, and how often naive speed that is."""
+    index, naive = workload.index(size)
+    records = [workload.record() for _ in range(4 * BATCH_SIZE)]
+    few = records[:naive_records]
+    for record, matches in zip(few, index.match_batch(few), strict=True):
+        expected = sorted(naive.match(record))
+        assert sorted(index.match(record)) == expected, f"{workload.name}: {record}"
+        assert sorted(matches) == expected, f"{workload.name}, in a batch: {record}"
+
+    def match_naively() -> None:
+        for record in few:
+            len(naive.match(record))
+
+    def match_singly() -> None:
+        for record in records:
+            len(index.match(record))
+
+    def match_in_batches() -> None:
+        for start in range(0, len(records), BATCH_SIZE):
+            for matches in index.match_batch(records[start : start + BATCH_SIZE]):
+                len(matches)
+
+    gc.collect()
+    base = len(few) / seconds(match_naively, passes=3)
+    single = len(records) / seconds(match_singly)
+    batched = len(records) / seconds(match_in_batches)
+    return [
+        Row("one at a time, 1/s", workload.name, size, base, single, single / base, single_bar),
+        Row("in batches, 1/s", workload.name, size, base, batched, batched / base, batch_bar),
+    ]
+
+
+def memory(workload: Workload, size: int, *, bar: float | None = None) -> list[Row]:
+    """Bytes for each filter, when nobody else keeps any part of it."""
+    pickled = [pickle.dumps(workload.filter()) for _ in range(size)]
+    record = workload.record()
+    gc.collect()
+    tracemalloc.start()
+    index: MatchingIndex[int] = MatchingIndex()
+    for key, data in enumerate(pickled):
+        index.add(key, pickle.loads(data))  # noqa: S301 (our own, from four lines above)
+    index.match(record)
+    gc.collect()
+    bytes_traced, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(index) == size
+    each = bytes_traced / size
+    return [Row("bytes per filter", workload.name, size, None, each, each, bar, is_at_most=True)]
+
+
+def load(workload: Workload, size: int, *, bar_s: float | None = None) -> list[Row]:
+    """Seconds to add `size` filters; the bar is for making the filters as well."""
+    index: MatchingIndex[int] = MatchingIndex()
+    keys = iter(range(size))
+    adding_s = 0.0
+    start_all = time.perf_counter()
+    for _ in range(0, size, 10_000):
+        filters = [(key, workload.filter()) for key in islice(keys, 10_000)]
+        start = time.perf_counter()
+        for key, filter in filters:
+            index.add(key, filter)
+        adding_s += time.perf_counter() - start
+    index.match(workload.record())
+    total_s = time.perf_counter() - start_all
+    assert len(index) == size
+    records = [workload.record() for _ in range(BATCH_SIZE)]
+    per_s = len(records) / seconds(lambda: [len(index.match(record)) for record in records])
+    name = workload.name
+    return [
+        Row("add all, s", name, size, None, adding_s, adding_s),
+        Row("make and add all, s", name, size, None, total_s, total_s, bar_s, is_at_most=True),
+        Row("one at a time, 1/s", name, size, None, per_s, per_s),
+    ]
+
+
+def churn(
+    workload: Workload, size: int, *, changes: int = 10_000, bar: float | None = None
+) -> list[Row]:
+    """Records matched per second with a change before each, against none."""
+    index: MatchingIndex[int] = MatchingIndex()
+    for key in range(size):
+        index.add(key, workload.filter())
+    fresh = [workload.filter() for _ in range(changes // 2)]
+    records = [workload.record() for _ in range(1000)]
+    leaving = Random(SEED).sample(range(size), changes // 2)
+
+    def match_only() -> None:
+        for record in islice(cycle(records), changes):
+            len(index.match(record))
+
+    def match_and_change() -> None:
+        for step, record in enumerate(islice(cycle(records), changes)):
+            if step % 2:
+                index.add(size + step, fresh[step // 2])
+            else:
+                index.remove(leaving[step // 2])
+            len(index.match(record))
+
+    match_only()
+    before = changes / seconds(match_only, passes=1)
+    changing = changes / seconds(match_and_change, passes=1)
+    after = changes / seconds(match_only, passes=1)
+    static = (before + after) / 2
+    name = workload.name
+    return [Row("with changes, 1/s", name, size, static, changing, changing / static, bar)]
+
+
+def rows(*, quick: bool) -> Iterator[list[Row]]:
+    """Every measurement, as it is made."""
+    w1, w2 = stock_quotes(), ranges()
+    yield throughput(w1, 100)
+    yield throughput(w1, 10_000, single_bar=300)
+    yield throughput(w2, 100)
+    yield throughput(w2, 10_000, single_bar=25, batch_bar=60)
+    if quick:
+        yield memory(w1, 10_000)
+        yield churn(w1, 10_000, changes=2_000)
+        return
+    yield throughput(w1, 100_000, single_bar=1_500)
+    yield throughput(w2, 100_000, single_bar=70)
+    yield memory(w1, 100_000, bar=250)
+    yield memory(w2, 100_000, bar=700)
+    yield churn(w1, 100_000, bar=1 / 3)
+    yield churn(w2, 100_000, bar=1 / 3)
+    yield load(w1, 1_000_000, bar_s=120)
+
+
+def as_table(title: str, results: list[Row]) -> Table:
+    """`reference` is the naive speed, or the speed without changes."""
+    table = Table(title=title)
+    for heading in ("workload", "filters", "measure", "reference", "index", "ratio", "bar", ""):
+        table.add_column(heading, justify="left" if heading in ("workload", "measure") else "right")
+    for row in results:
+        sign = "<=" if row.is_at_most else ">="
+        table.add_row(
+            row.workload,
+            f"{row.filters:,}",
+            row.measure,
+            "" if row.reference is None else _figure(row.reference),
+            _figure(row.measured),
+            "" if row.reference is None else f"{_figure(row.compared)} x",
+            "" if row.bar is None else f"{sign} {_figure(row.bar)}",
+            {None: "", True: "held", False: "MISSED"}[row.holds],
+        )
+    return table
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:,.3g}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="small sizes only, in half a minute")
+    results: list[Row] = []
+    for measured in rows(quick=parser.parse_args().quick):
+        results += measured
+        print(*(f"{row.workload}, {row.filters:,}: {row.measure}" for row in measured), sep="\n")
+    Console().print(as_table("Matching", results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Boxes: filters with several things to decide, few by few or many by table.
+
+Up to SCAN_MAX boxes are asked one after the other in plain Python, which is faster than to start
+NumPy; more go to a table of bitsets.  Filters without a single interval (only string tests,
+exclusions, long lists) have nothing to put into bitsets, and are always asked one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TypeVar
+
+from godwit.content.boxtable import BoxTable, passes
+from godwit.content.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
+from godwit.content.shapes import Box
+from godwit.content.values import Record
+
+K = TypeVar("K", bound=Hashable)
+
+#: Measured: from here on a match in a table is the faster one.
+SCAN_MAX = 64
+
+
+class Scan(Shelf[K]):
+    """Boxes that are asked one by one."""
+
+    __slots__ = ("_boxes",)
+
+    def __init__(self, group: Group[K], tag: Tag) -> None:
+        super().__init__(group, tag)
+        self._boxes: dict[K, Box] = {}
+
+    @property
+    def shelf(self) -> Scan[K]:
+        return self
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._boxes
+
+    def add(self, key: K, box: Box, places: Places[K]) -> None:
+        self._boxes[key] = box
+        note_place(places, key, self)
+
+    def remove(self, key: K) -> None:
+        del self._boxes[key]
+
+    def collect(self, record: Record, found: Found[K]) -> None:
+        matching = [key for key, box in self._boxes.items() if _holds(box, record)]
+        if matching:
+            found.append(matching)
+
+
+class Boxes(Scan[K]):
+    """Boxes with intervals: asked one by one while they are few."""
+
+    __slots__ = ("_table", "takes_batches")
+
+    def __init__(self, group: Group[K], tag: Tag) -> None:
+        super().__init__(group, tag)
+        self._table: BoxTable[K] | None = None
+        self.takes_batches = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._boxes if self._table is None else self._table)
+
+    def add(self, key: K, box: Box, places: Places[K]) -> None:
+        if self._table is not None:
+            self._table.add(key, box)
+            note_place(places, key, self)
+            return
+        super().add(key, box, places)
+        if len(self._boxes) > SCAN_MAX:
+            self._table = BoxTable(self._boxes)
+            self._boxes = {}
+            self.takes_batches = True
+
+    def remove(self, key: K) -> None:
+        if self._table is None:
+            super().remove(key)
+        else:
+            self._table.remove(key)
+
+    def collect(self, record: Record, found: Found[K]) -> None:
+        if self._table is None:
+            super().collect(record, found)
+        elif matching := self._table.match(record):
+            found.append(matching)
+
+    def collect_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
+        if self._table is None:
+            super().collect_batch(batch)
+        else:
+            self._table.match_batch(batch)
+
+
+def _holds(box: Box, record: Record) -> bool:
+    for attribute, low, high in box.intervals:
+        value = record.get(attribute)
+        if not is_number(value) or not low <= value <= high:
+            return False
+    return passes(box.checks, record)

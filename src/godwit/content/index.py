@@ -1,0 +1,174 @@
+"""The matching index: which of many filters match a record.
+
+    filter --> shape --> schema --> group --> shelf          add
+    record ------------> schema --> group --> shelf --> keys   match
+
+Filters are filed by the attributes they fix to a value (schema), by those values (group), and by
+what is then left to decide (shelf).  A record finds at most one group in each schema, so the cost
+of a match is a look-up for each schema, plus for each shelf of the groups found
+
+    nothing left            nothing         thresholds.py
+    one bound               one bisection   thresholds.py
+    several intervals       one by one while few, then bitsets    boxes.py, bitsets.py
+    string tests, and others                one by one            boxes.py
+
+The answer is exact: the same as asking every filter `matches`.  Records and filters are expected to
+have passed the rules of the language (`values.check_record`).
+
+I1  A Matches never changes, whatever happens to the index afterwards.
+I2  A filter is filed at most once where a record can find it, so no key is reported twice.
+I3  No empty shelf, group or schema is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain, product
+from typing import Generic, TypeVar
+
+from godwit.content.boxes import Boxes, Scan
+from godwit.content.filters import Filter
+from godwit.content.groups import Found, Group, Place, Places, Schema, Shelf, Signature
+from godwit.content.shapes import Box, Residual, Shape, Threshold, shape_of
+from godwit.content.thresholds import Everyone, Thresholds
+from godwit.content.values import Record
+from godwit.errors import UsageError
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Matches(Generic[K]):
+    """The keys of the filters that match a record, each once, in no particular order.
+
+    Counting them is much cheaper than going through them: most lists of keys are the index's own.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: Found[K]) -> None:
+        self._found = found
+
+    def __len__(self) -> int:
+        return sum(map(len, self._found))
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def __iter__(self) -> Iterator[K]:
+        return chain.from_iterable(self._found)
+
+    def __repr__(self) -> str:
+        return f"Matches({list(self)})"
+
+
+class MatchingIndex(Generic[K]):
+    """Filters under keys of the caller's choice, and the keys of those that match a record."""
+
+    def __init__(self) -> None:
+        self._places: Places[K] = {}
+        self._schemas: dict[Signature, Schema[K]] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._places
+
+    def add(self, key: K, filter: Filter) -> None:
+        if key in self._places:
+            raise UsageError(f"{key!r} has a filter already; remove it first, or use another key")
+        if not filter.is_satisfiable:
+            self._places[key] = []
+            return
+        shape = shape_of(filter)
+        schema = self._schema(shape)
+        combinations = list(product(*shape.choices))
+        if len(combinations) > 1:
+            self._places[key] = []
+        for values in combinations:
+            self._file(key, schema.group(values, shape.affix), shape.residual)
+
+    def remove(self, key: K) -> None:
+        if key not in self._places:
+            raise UsageError(f"{key!r} has no filter here; nothing to remove")
+        place = self._places.pop(key)
+        for one in place if isinstance(place, list) else (place,):
+            one.remove(key)
+            self._tidy(one)
+
+    def match(self, record: Record) -> Matches[K]:
+        found: Found[K] = []
+        for schema in self._schemas.values():
+            group = schema.find(record)
+            if group is not None:
+                for shelf in group.shelves:
+                    shelf.collect(record, found)
+        return Matches(found)
+
+    def match_batch(self, records: Iterable[Record]) -> list[Matches[K]]:
+        """As `match` for each record, but many boxes are compared with many records at once."""
+        matches: list[Matches[K]] = []
+        batches: dict[Shelf[K], list[tuple[Record, Found[K]]]] = {}
+        for record in records:
+            found: Found[K] = []
+            for schema in self._schemas.values():
+                group = schema.find(record)
+                if group is not None:
+                    for shelf in group.shelves:
+                        if shelf.takes_batches:
+                            batches.setdefault(shelf, []).append((record, found))
+                        else:
+                            shelf.collect(record, found)
+            matches.append(Matches(found))
+        for shelf, batch in batches.items():
+            shelf.collect_batch(batch)
+        return matches
+
+    def _schema(self, shape: Shape) -> Schema[K]:
+        affix = shape.affix
+        end = None if affix is None else (affix.attribute, affix.operator, len(affix.text))
+        signature: Signature = (shape.attributes, end)
+        schema = self._schemas.get(signature)
+        if schema is None:
+            schema = self._schemas[signature] = Schema(signature)
+        return schema
+
+    def _file(self, key: K, group: Group[K], residual: Residual) -> None:
+        """Put `key` on the shelf for `residual`, which is made if there is none."""
+        match residual:
+            case None:
+                everyone = group.shelf("everyone")
+                if everyone is None:
+                    everyone = Everyone(group, "everyone")
+                    group.shelves.append(everyone)
+                assert isinstance(everyone, Everyone)
+                everyone.add(key, 0, self._places)
+            case Threshold(attribute, operator, bound):
+                run = group.shelf((attribute, operator))
+                if run is None:
+                    run = Thresholds(group, attribute, operator)
+                    group.shelves.append(run)
+                assert isinstance(run, Thresholds)
+                run.add(key, bound, self._places)
+            case Box():
+                tag = "boxes" if residual.intervals else "others"
+                boxes = group.shelf(tag)
+                if boxes is None:
+                    boxes = Boxes(group, tag) if residual.intervals else Scan(group, tag)
+                    group.shelves.append(boxes)
+                assert isinstance(boxes, Scan)
+                boxes.add(key, residual, self._places)
+
+    def _tidy(self, place: Place[K]) -> None:
+        """Drop what is empty now that a key has left `place` (I3)."""
+        shelf = place.shelf
+        if not shelf.is_empty:
+            return
+        group = shelf.group
+        group.shelves.remove(shelf)
+        if group.shelves:
+            return
+        schema = group.schema
+        del schema.groups[group.values]
+        if not schema.groups:
+            del self._schemas[schema.signature]

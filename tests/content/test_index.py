@@ -254,6 +254,26 @@ def test_a_result_does_not_change_with_the_index() -> None:
     assert [len(matches) for matches in kept] == list(map(len, before))
 
 
+def test_what_is_removed_leaves_nothing_behind() -> None:
+    index: MatchingIndex[int] = MatchingIndex()
+    for key in range(2_000):
+        index.add(key, Filter.parse(f"x > {key} and n{key % 1_000} > 0"))
+        index.add(key + 2_000, Filter.parse(f"y > {key}"))
+    assert len(index.match({"x": 2_000, "n7": 1, "y": 5})) == 2 + 5
+    for key in range(4_000):
+        if key % 100:
+            index.remove(key)
+    (schema,) = index._schemas.values()
+    (group,) = schema.groups.values()
+    table, run = group.shelves
+    assert isinstance(table, boxes.Boxes)
+    assert isinstance(run, thresholds.Thresholds)
+    assert table._table is not None
+    assert len(table._table._columns.numbers) < 200, "attributes that no box uses are forgotten"
+    assert len(run._blocks) == 1, "small neighbours are joined"
+    assert sorted(index.match({"x": 2_000, "n0": 1, "y": 150})) == [0, 1_000, 2_000, 2_100]
+
+
 def numbers_near_the_limit_of_float64() -> Iterator[Value]:
     for power in (2**53, 2**60, 2**63 - 2048):
         yield from (power + offset for offset in range(-3, 4))

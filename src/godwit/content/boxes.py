@@ -42,7 +42,7 @@ class Scan(Shelf[K]):
         self._boxes[key] = box
         note_place(places, key, self)
 
-    def remove(self, key: K) -> None:
+    def remove(self, key: K, places: Places[K]) -> None:
         del self._boxes[key]
 
     def collect(self, record: Record, found: Found[K]) -> None:
@@ -76,9 +76,9 @@ class Boxes(Scan[K]):
             self._boxes = {}
             self.takes_batches = True
 
-    def remove(self, key: K) -> None:
+    def remove(self, key: K, places: Places[K]) -> None:
         if self._table is None:
-            super().remove(key)
+            super().remove(key, places)
         else:
             self._table.remove(key)
 

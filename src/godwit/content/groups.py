@@ -42,7 +42,9 @@ class Place(Protocol[K]):
     @property
     def shelf(self) -> Shelf[K]: ...
 
-    def remove(self, key: K) -> None: ...
+    def remove(self, key: K, places: Places[K]) -> None:
+        """Take `key` out; others may move, and their new places are noted."""
+        ...
 
 
 #: For each key its place; several if its filter lists values, none if nothing matches its filter.
@@ -141,7 +143,7 @@ class Schema(Generic[K]):
         if affix is not None:
             attribute, operator, length = affix
             text = record.get(attribute)
-            if not isinstance(text, str) or len(text) < length:
+            if not isinstance(text, str):
                 return None
             end = text[:length] if operator is Operator.STARTS_WITH else text[-length:]
             values = (*values, end)

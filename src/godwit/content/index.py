@@ -93,7 +93,7 @@ class MatchingIndex(Generic[K]):
             raise UsageError(f"{key!r} has no filter here; nothing to remove")
         place = self._places.pop(key)
         for one in place if isinstance(place, list) else (place,):
-            one.remove(key)
+            one.remove(key, self._places)
             self._tidy(one)
 
     def match(self, record: Record) -> Matches[K]:

@@ -48,12 +48,12 @@ class Block(Generic[K]):
         self.keys = keys
         self.bounds.insert(position, bound)
 
-    def remove(self, key: K) -> None:
+    def remove(self, key: K, places: Places[K]) -> None:
         position = self.keys.index(key)
         keys = self.keys.copy()  # T1
         del keys[position], self.bounds[position]
         self.keys = keys
-        self.shelf.refresh(self)
+        self.shelf.shrink(self, places)
 
 
 class Run(Shelf[K]):
@@ -88,14 +88,28 @@ class Run(Shelf[K]):
             self._lowest[number] = block.bounds[0]
         note_place(places, key, self._blocks[number])
 
-    def refresh(self, block: Block[K]) -> None:
-        """Take note that a key has left `block`."""
+    def shrink(self, block: Block[K], places: Places[K]) -> None:
+        """Take note that a key has left `block`, and join it with a neighbour if both are small."""
         number = self._blocks.index(block)
-        if block.keys:
-            self._key_lists[number] = block.keys
-            self._lowest[number] = block.bounds[0]
-        else:
-            del self._blocks[number], self._key_lists[number], self._lowest[number]  # T2
+        if not block.keys:
+            self._delete_block(number)  # T2
+            return
+        self._key_lists[number] = block.keys
+        self._lowest[number] = block.bounds[0]
+        for first in (number, number - 1):
+            pair = self._blocks[first : first + 2] if first >= 0 else []
+            # Half full at most: the next few changes shall not split it again.
+            if len(pair) == 2 and sum(len(b.keys) for b in pair) <= BLOCK_SIZE_MAX // 2:
+                self._join(first, places)
+                return
+
+    def _join(self, number: int, places: Places[K]) -> None:
+        block, upper = self._blocks[number : number + 2]
+        for key in upper.keys:
+            note_place(places, key, block, upper)
+        block.bounds += upper.bounds
+        block.keys = self._key_lists[number] = block.keys + upper.keys  # T1
+        self._delete_block(number + 1)
 
     def _split(self, number: int, places: Places[K]) -> None:
         """Give the upper part of a full block to a new block behind it.
@@ -117,6 +131,9 @@ class Run(Shelf[K]):
         self._blocks.insert(number, block)
         self._key_lists.insert(number, block.keys)
         self._lowest.insert(number, block.bounds[0])
+
+    def _delete_block(self, number: int) -> None:
+        del self._blocks[number], self._key_lists[number], self._lowest[number]
 
 
 class Everyone(Run[K]):

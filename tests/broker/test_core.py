@@ -1,0 +1,210 @@
+"""The broker as a time-line: stimulus, then the whole list of effects."""
+
+from __future__ import annotations
+
+import pytest
+
+from godwit.broker.core import Broker
+from godwit.broker.effects import Deliver, Effect, Notify, Send
+from godwit.broker.invariants import check_step
+from godwit.broker.stimuli import Client, Hop, Neighbour, Received
+from godwit.content.filters import Filter
+from godwit.content.messages import (
+    Advertisement,
+    AdvertisementId,
+    AdvertisementInEffect,
+    Message,
+    Publication,
+    Refusal,
+    Subscription,
+    SubscriptionId,
+    SubscriptionInEffect,
+    Unadvertisement,
+    Unsubscription,
+)
+from godwit.content.values import Value
+from godwit.overlay.tree import TreeRouting
+
+ALICE, PAUL, B2 = Client("alice"), Client("paul"), Neighbour("B2")
+
+CHEAP = Subscription(id=SubscriptionId("alice/s1"), filter=Filter.parse("price < 100"))
+PRICES = Advertisement(id=AdvertisementId("paul/a1"), filter=Filter.parse("price is a number"))
+
+
+def price(value: Value, sequence: int = 1, **more: Value) -> Publication:
+    return Publication(
+        publisher="paul",
+        sequence=sequence,
+        advertisement=PRICES.id,
+        content={"price": value, **more},
+    )
+
+
+class Bench:
+    """A broker whose every step is checked."""
+
+    def __init__(self, *neighbours: str) -> None:
+        self.broker = Broker("B1", routing=TreeRouting(neighbours))
+
+    def receive(
+        self, message: Message, hop: Hop, *, now_s: float = 0.0, hops: int = 0
+    ) -> list[Effect]:
+        stimulus = Received(message, hop, hops)
+        effects = self.broker.handle(stimulus, now_s=now_s)
+        check_step(self.broker, stimulus, effects)
+        return effects
+
+
+def refusal(effects: list[Effect]) -> str:
+    (effect,) = effects
+    assert isinstance(effect, Notify)
+    assert isinstance(effect.notice, Refusal)
+    return effect.notice.reason
+
+
+def test_a_publication_goes_from_its_publisher_to_a_subscriber_at_the_same_broker() -> None:
+    b1 = Bench()
+
+    # t=0  Alice subscribes, Paul advertises: with one broker both are in effect at once.
+    assert b1.receive(CHEAP, ALICE) == [Notify(ALICE, SubscriptionInEffect(id=CHEAP.id))]
+    assert b1.receive(PRICES, PAUL) == [Notify(PAUL, AdvertisementInEffect(id=PRICES.id))]
+
+    # t=7  A matching publication is stamped and delivered, having crossed no link.
+    (deliver,) = b1.receive(price(90), PAUL, now_s=7.0)
+    assert isinstance(deliver, Deliver)
+    assert deliver.to == (ALICE,)
+    assert deliver.hops == 0
+    assert deliver.publication.accepted_s == 7.0
+    assert deliver.publication.size_bytes > 40
+
+    # t=8  One that does not match goes nowhere.
+    assert b1.receive(price(100, 2), PAUL, now_s=8.0) == []
+
+
+def test_a_publication_from_a_neighbour_is_passed_on_untouched_and_counted_as_a_hop() -> None:
+    b1 = Bench("B2", "B3")
+    b1.receive(PRICES, B2)
+    b1.receive(CHEAP, ALICE)
+    b1.receive(Subscription(id=SubscriptionId("bob/s1"), filter=CHEAP.filter), Neighbour("B3"))
+
+    assert b1.receive(price(90), B2, hops=3) == [
+        Send(Neighbour("B3"), price(90), 4),
+        Deliver((ALICE,), price(90), 3),
+    ]
+
+
+def test_a_client_with_two_matching_subscriptions_gets_one_copy() -> None:
+    b1 = Bench()
+    b1.receive(PRICES, PAUL)
+    b1.receive(CHEAP, ALICE)
+    b1.receive(
+        Subscription(id=SubscriptionId("alice/s2"), filter=Filter.parse("price > 10")), ALICE
+    )
+
+    (deliver,) = b1.receive(price(50), PAUL)
+    assert isinstance(deliver, Deliver)
+    assert deliver.to == (ALICE,)
+
+
+def test_a_client_does_not_receive_its_own_publications() -> None:
+    b1 = Bench()
+    b1.receive(PRICES, PAUL)
+    b1.receive(Subscription(id=SubscriptionId("paul/s2"), filter=CHEAP.filter), PAUL)
+
+    assert b1.receive(price(50), PAUL) == []
+
+
+@pytest.mark.parametrize(
+    ("publication", "reason"),
+    [
+        pytest.param(price(50, -1), "sequence numbers rise", id="a sequence number from before"),
+        pytest.param(price("dear"), "price is a number fails: price is 'dear'", id="a wrong kind"),
+        pytest.param(price(1, colour="red"), "does not name the attribute colour", id="an extra"),
+        pytest.param(price(float("nan")), "NaN and infinities are refused", id="not a number"),
+    ],
+)
+def test_a_publication_that_breaks_a_rule_is_refused_with_the_rule(
+    publication: Publication, reason: str
+) -> None:
+    b1 = Bench()
+    b1.receive(PRICES, PAUL)
+    b1.receive(CHEAP, ALICE)
+
+    assert reason in refusal(b1.receive(publication, PAUL))
+    assert b1.receive(price(50, 7), PAUL), "and the broker carries on"
+
+
+def test_a_publication_waits_for_its_advertisement_to_be_in_effect() -> None:
+    b1 = Bench("B2")
+    b1.receive(CHEAP, ALICE)
+    b1.receive(PRICES, PAUL)
+
+    assert "not in effect yet" in refusal(b1.receive(price(50), PAUL))
+    b1.receive(AdvertisementInEffect(id=PRICES.id), B2)
+    assert [type(effect) for effect in b1.receive(price(50), PAUL)] == [Deliver]
+
+
+def test_nobody_publishes_under_an_advertisement_of_somebody_else_or_of_the_past() -> None:
+    b1 = Bench()
+    b1.receive(PRICES, PAUL)
+
+    assert "cannot publish as paul" in refusal(b1.receive(price(50), ALICE))
+    b1.receive(Unadvertisement(id=PRICES.id), PAUL)
+    assert "has no advertisement paul/a1" in refusal(b1.receive(price(50), PAUL))
+
+
+IMPOSSIBLE = Filter.parse("x > 5 and x < 3")
+CONTROL = Filter.parse("class = '$LOAD'")
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        pytest.param(CHEAP, "exists already", id="the same subscription again"),
+        pytest.param(
+            Subscription(id=SubscriptionId("bob/s1"), filter=CHEAP.filter),
+            "an id of alice begins with 'alice/'",
+            id="an id of somebody else",
+        ),
+        pytest.param(
+            Subscription(id=SubscriptionId("alice/s2"), filter=IMPOSSIBLE),
+            "nothing can match x > 5 and x < 3",
+            id="a filter that nothing matches",
+        ),
+        pytest.param(
+            Advertisement(id=AdvertisementId("alice/a1"), filter=CONTROL),
+            "control classes",
+            id="an advertisement of control publications",
+        ),
+        pytest.param(
+            Unsubscription(id=SubscriptionId("alice/s9")), "has no subscription", id="no such sub"
+        ),
+        pytest.param(
+            Unadvertisement(id=AdvertisementId("alice/a9")),
+            "has no advertisement",
+            id="no such adv",
+        ),
+        pytest.param(
+            SubscriptionInEffect(id=CHEAP.id), "only brokers confirm", id="a forged confirmation"
+        ),
+    ],
+)
+def test_a_request_that_breaks_a_rule_is_refused_with_the_rule(
+    message: Message, reason: str
+) -> None:
+    b1 = Bench()
+    b1.receive(CHEAP, ALICE)
+
+    assert reason in refusal(b1.receive(message, ALICE))
+    assert b1.broker.routing.subscription_count == 1
+
+
+def test_a_control_publication_of_a_client_is_refused_even_under_a_wide_advertisement() -> None:
+    b1 = Bench()
+    anything = Advertisement(id=AdvertisementId("paul/a2"), filter=Filter.parse("class is present"))
+    b1.receive(anything, PAUL)
+    forged = Publication(
+        publisher="paul", sequence=1, advertisement=anything.id, content={"class": "$LOAD"}
+    )
+
+    assert "control classes" in refusal(b1.receive(forged, PAUL))

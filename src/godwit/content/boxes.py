@@ -46,7 +46,16 @@ class Scan(Shelf[K]):
         del self._boxes[key]
 
     def collect(self, record: Record, found: Found[K]) -> None:
-        matching = [key for key, box in self._boxes.items() if _holds(box, record)]
+        get = record.get
+        matching: list[K] = []
+        for key, (intervals, checks) in self._boxes.items():
+            for attribute, low, high in intervals:
+                value = get(attribute)
+                if not is_number(value) or not low <= value <= high:
+                    break
+            else:
+                if not checks or passes(checks, record):
+                    matching.append(key)
         if matching:
             found.append(matching)
 
@@ -93,11 +102,3 @@ class Boxes(Scan[K]):
             super().collect_batch(batch)
         else:
             self._table.match_batch(batch)
-
-
-def _holds(box: Box, record: Record) -> bool:
-    for attribute, low, high in box.intervals:
-        value = record.get(attribute)
-        if not is_number(value) or not low <= value <= high:
-            return False
-    return passes(box.checks, record)

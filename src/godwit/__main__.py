@@ -1,0 +1,7 @@
+"""`python -m godwit` is `godwit`."""
+
+from __future__ import annotations
+
+from godwit.cli import app
+
+app()

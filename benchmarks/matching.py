@@ -37,6 +37,7 @@ from godwit.simulation.stocks import StockMarket
 SEED = 1
 BATCH_SIZE = 256
 PASSES = 5
+PASS_MIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +60,33 @@ class Row:
         return self.compared <= self.bar if self.is_at_most else self.compared >= self.bar
 
 
-@dataclass(frozen=True, slots=True)
 class Workload:
-    name: str
-    filter: Callable[[], Filter]
-    record: Callable[[], Record]
+    """Filters and records to draw; `filters` gives the same ones again, as making them is slow."""
 
-    def index(self, size: int) -> tuple[MatchingIndex[int], NaiveIndex[int]]:
+    def __init__(
+        self, name: str, filter: Callable[[], Filter], record: Callable[[], Record]
+    ) -> None:
+        self.name = name
+        self.filter = filter
+        self.record = record
+        self._made: list[Filter] = []
+
+    def filters(self, size: int) -> list[Filter]:
+        while len(self._made) < size:
+            self._made.append(self.filter())
+        return self._made[:size]
+
+    def index(self, size: int) -> MatchingIndex[int]:
         index: MatchingIndex[int] = MatchingIndex()
-        naive: NaiveIndex[int] = NaiveIndex()
-        for key in range(size):
-            filter = self.filter()
+        for key, filter in enumerate(self.filters(size)):
             index.add(key, filter)
+        return index
+
+    def naive(self, size: int) -> NaiveIndex[int]:
+        naive: NaiveIndex[int] = NaiveIndex()
+        for key, filter in enumerate(self.filters(size)):
             naive.add(key, filter)
-        return index, naive
+        return naive
 
 
 def stock_quotes() -> Workload:
@@ -90,19 +104,28 @@ def ranges() -> Workload:
     return Workload("W2", generator.filter, generator.record)
 
 
-def seconds(work: Callable[[], object], *, passes: int = PASSES) -> float:
-    """The median processor time of `work`."""
+def seconds(
+    *works: Callable[[], object], passes: int = PASSES, pass_min_s: float = PASS_MIN_S
+) -> list[float]:
+    """The median processor time of each of `works`, which take turns.
+
+    Short work is done several times in a row, so that it is not the refilling of caches that is
+    timed: the naive index reads every filter there is.
+    """
     # What was built before cannot become garbage now, and going through a million objects to
     # find that out would be timed as if it were matching.
     gc.collect()
     gc.freeze()
-    times = []
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(passes):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
+        for work, taken in zip(works, times, strict=True):
+            laps, start = 0, time.process_time()
+            while not laps or time.process_time() - start < pass_min_s:
+                work()
+                laps += 1
+            taken.append((time.process_time() - start) / laps)
     gc.unfreeze()
-    return statistics.median(times)
+    return list(map(statistics.median, times))
 
 
 def throughput(
@@ -111,10 +134,10 @@ def throughput(
     *,
     single_bar: float | None = None,
     batch_bar: float | None = None,
-    naive_records: int = 24,
+    naive_records: int = 16,
 ) -> list[Row]:
     """Records matched per second, one at a time and in batches, against asking every filter."""
-    index, naive = workload.index(size)
+    index, naive = workload.index(size), workload.naive(size)
     records = [workload.record() for _ in range(4 * BATCH_SIZE)]
     few = records[:naive_records]
     for record, matches in zip(few, index.match_batch(few), strict=True):
@@ -135,9 +158,8 @@ def throughput(
             for matches in index.match_batch(records[start : start + BATCH_SIZE]):
                 len(matches)
 
-    base = len(few) / seconds(match_naively, passes=3)
-    single = len(records) / seconds(match_singly)
-    batched = len(records) / seconds(match_in_batches)
+    naive_s, single_s, batched_s = seconds(match_naively, match_singly, match_in_batches)
+    base, single, batched = len(few) / naive_s, len(records) / single_s, len(records) / batched_s
     return [
         Row("single, 1/s", workload.name, size, base, single, single / base, single_bar),
         Row("batches, 1/s", workload.name, size, base, batched, batched / base, batch_bar),
@@ -146,7 +168,7 @@ def throughput(
 
 def memory(workload: Workload, size: int, *, bar: float | None = None) -> list[Row]:
     """Bytes for each filter, when nobody else keeps any part of it."""
-    pickled = [pickle.dumps(workload.filter()) for _ in range(size)]
+    pickled = [pickle.dumps(filter) for filter in workload.filters(size)]
     record = workload.record()
     gc.collect()
     tracemalloc.start()
@@ -178,7 +200,8 @@ def load(workload: Workload, size: int, *, bar_s: float | None = None) -> list[R
     total_s = time.perf_counter() - start_all
     assert len(index) == size
     records = [workload.record() for _ in range(BATCH_SIZE)]
-    per_s = len(records) / seconds(lambda: [len(index.match(record)) for record in records])
+    (matching_s,) = seconds(lambda: [len(index.match(record)) for record in records])
+    per_s = len(records) / matching_s
     name = workload.name
     return [
         Row("add, s", name, size, None, adding_s, adding_s),
@@ -191,9 +214,7 @@ def churn(
     workload: Workload, size: int, *, changes: int = 10_000, bar: float | None = None
 ) -> list[Row]:
     """Records matched per second with a change before each, against none."""
-    index: MatchingIndex[int] = MatchingIndex()
-    for key in range(size):
-        index.add(key, workload.filter())
+    index = workload.index(size)
     fresh = [workload.filter() for _ in range(changes // 2)]
     records = [workload.record() for _ in range(1000)]
     leaving = Random(SEED).sample(range(size), changes // 2)
@@ -211,12 +232,11 @@ def churn(
             len(index.match(record))
 
     match_only()
-    before = changes / seconds(match_only, passes=1)
-    changing = changes / seconds(match_and_change, passes=1)
-    after = changes / seconds(match_only, passes=1)
-    static = (before + after) / 2
-    name = workload.name
-    return [Row("churn, 1/s", name, size, static, changing, changing / static, bar)]
+    (before_s,) = seconds(match_only, passes=3)
+    (changing_s,) = seconds(match_and_change, passes=1, pass_min_s=0)
+    (after_s,) = seconds(match_only, passes=3)
+    static, changing = 2 * changes / (before_s + after_s), changes / changing_s
+    return [Row("churn, 1/s", workload.name, size, static, changing, changing / static, bar)]
 
 
 def rows(*, quick: bool) -> Iterator[list[Row]]:
@@ -267,7 +287,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Speed and memory of the matching index.")
     parser.add_argument("--quick", action="store_true", help="small sizes only, in half a minute")
     results: list[Row] = []
-    console = Console()
+    console = Console(width=90)  # So that the table is not folded when it goes to a file.
     for measured in rows(quick=parser.parse_args().quick):
         results += measured
         for row in measured:

@@ -22,7 +22,7 @@ class Log:
 
     def offer(self, item: str, at_s: float, *, is_control: bool = False) -> None:
         def now() -> None:
-            self.server.offer(item, is_control=is_control, ready_s=self.agenda.now_s)
+            self.server.offer(item, is_control, self.agenda.now_s)
 
         self.agenda.plan(at_s, now)
 
@@ -51,9 +51,9 @@ def test_control_goes_before_what_waits_but_does_not_interrupt() -> None:
 def test_what_is_ready_later_is_not_started_earlier() -> None:
     """An engine hands its results over before they are ready; normal work may go in between."""
     log = Log()
-    log.server.offer("a", is_control=False, ready_s=0.0)
-    log.server.offer("b", is_control=False, ready_s=0.5)
-    log.server.offer("control", is_control=True, ready_s=3.0)
+    log.server.offer("a", False, 0.0)
+    log.server.offer("b", False, 0.5)
+    log.server.offer("control", True, 3.0)
     log.agenda.run(until_s=10.0)
 
     assert log.started == [("a", 0.0), ("b", 1.0), ("control", 3.0)]

@@ -72,7 +72,9 @@ class Broker:
             case Received(message=message, last_hop=hop, hops=hops):
                 if not isinstance(hop, Neighbour):
                     return self._on_request(message, hop, now_s)
-                return self._route(message, hop, hops, now_s)
+                if isinstance(message, Publication):
+                    return self._on_publication(message, hop, hops, now_s)
+                return self._on_routing_message(message, hop, now_s)
             case TimerFired(module=module, name=name):
                 return self._perform(module, self.modules[module].on_timer(name, now_s))
             case Started():
@@ -94,7 +96,9 @@ class Broker:
             admitted = self.sessions.admit(message, hop, now_s)
         except Refused as refused:
             return self._refuse(message, hop, str(refused))
-        return self._route(admitted, hop, 0, now_s)
+        if isinstance(admitted, Publication):
+            return self._on_publication(admitted, hop, 0, now_s)
+        return self._on_routing_message(admitted, hop, now_s)
 
     def _refuse(self, message: Message, hop: Client | Module, reason: str) -> list[Effect]:
         # A module is our own code: what it submits must be right.
@@ -104,11 +108,6 @@ class Broker:
         else:
             about = message.id
         return [Notify(hop, Refusal(about=about, reason=reason))]
-
-    def _route(self, message: Message, hop: Hop, hops: int, now_s: float) -> list[Effect]:
-        if isinstance(message, Publication):
-            return self._on_publication(message, hop, hops, now_s)
-        return self._on_routing_message(message, hop, now_s)
 
     def _on_routing_message(self, message: RoutingMessage, hop: Hop, now_s: float) -> list[Effect]:
         effects: list[Effect] = []

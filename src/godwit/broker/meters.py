@@ -79,7 +79,7 @@ class Meters:
         self._backlog_bytes_at_start = self._backlog_bytes
 
     def on_handled(
-        self, publications: int, size_bytes: int, *, matching_delay_s: float, now_s: float
+        self, publications: int, size_bytes: int, matching_delay_s: float, now_s: float
     ) -> None:
         """The matching engine took a message in, a publication or not, and emitted its outputs."""
         if now_s >= self._window_end_s:
@@ -94,7 +94,7 @@ class Meters:
         self._bytes_queued += size_bytes
         self._backlog_bytes += size_bytes
 
-    def on_sent(self, messages: int, size_bytes: int, *, busy_s: float, now_s: float) -> None:
+    def on_sent(self, messages: int, size_bytes: int, busy_s: float, now_s: float) -> None:
         """Messages left the output queues after occupying the output for `busy_s` in all."""
         if now_s >= self._window_end_s:
             self._roll(now_s)

@@ -38,7 +38,7 @@ class Relation(Enum):
 class Filter:
     """A conjunction of predicates.  Immutable; equal to every filter with the same matches."""
 
-    __slots__ = ("_hash", "constraints", "is_satisfiable", "predicates")
+    __slots__ = ("_hash", "_others", "_texts", "constraints", "is_satisfiable", "predicates")
 
     predicates: tuple[Predicate, ...]
     constraints: Mapping[str, Constraint]
@@ -59,6 +59,16 @@ class Filter:
         self.constraints = constraints
         self.is_satisfiable = not any(c.is_empty for c in constraints.values())
         self._hash: int | None = None
+        # Most filters fix a class or a symbol, most records fail on it, and a string equals only
+        # a string: these are compared first, without asking for kinds.
+        self._texts: list[tuple[str, str]] = []
+        self._others: list[tuple[str, Constraint]] = []
+        for attribute, constraint in constraints.items():
+            only = constraint.only_value
+            if isinstance(only, str):
+                self._texts.append((attribute, only))
+            else:
+                self._others.append((attribute, constraint))
 
     @classmethod
     def parse(cls, text: str) -> Filter:
@@ -66,7 +76,10 @@ class Filter:
         return cls(parse_predicates(text))
 
     def matches(self, record: Record) -> bool:
-        for attribute, constraint in self.constraints.items():
+        for attribute, text in self._texts:
+            if record.get(attribute) != text:
+                return False
+        for attribute, constraint in self._others:
             value = record.get(attribute)
             if value is None or not constraint.has(value):
                 return False

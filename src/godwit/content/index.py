@@ -29,7 +29,7 @@ from typing import Generic, TypeVar
 from godwit.content.boxes import Boxes, Scan
 from godwit.content.filters import Filter
 from godwit.content.groups import Found, Group, Place, Places, Schema, Shelf, Signature
-from godwit.content.shapes import Box, Residual, Shape, Threshold, shape_of
+from godwit.content.shapes import Residual, Shape, Threshold, shape_of
 from godwit.content.thresholds import Everyone, Thresholds
 from godwit.content.values import Record
 from godwit.errors import UsageError
@@ -135,29 +135,30 @@ class MatchingIndex(Generic[K]):
 
     def _file(self, key: K, group: Group[K], residual: Residual) -> None:
         """Put `key` on the shelf for `residual`, which is made if there is none."""
-        match residual:
-            case None:
-                everyone = group.shelf("everyone")
-                if everyone is None:
-                    everyone = Everyone(group, "everyone")
-                    group.shelves.append(everyone)
-                assert isinstance(everyone, Everyone)
-                everyone.add(key, 0, self._places)
-            case Threshold(attribute, operator, bound):
-                run = group.shelf((attribute, operator))
-                if run is None:
-                    run = Thresholds(group, attribute, operator)
-                    group.shelves.append(run)
-                assert isinstance(run, Thresholds)
-                run.add(key, bound, self._places)
-            case Box():
-                tag = "boxes" if residual.intervals else "others"
-                boxes = group.shelf(tag)
-                if boxes is None:
-                    boxes = Boxes(group, tag) if residual.intervals else Scan(group, tag)
-                    group.shelves.append(boxes)
-                assert isinstance(boxes, Scan)
-                boxes.add(key, residual, self._places)
+        # Not a `match`: it would cost as much as the filing itself.
+        if residual is None:
+            everyone = group.shelf("everyone")
+            if everyone is None:
+                everyone = Everyone(group, "everyone")
+                group.shelves.append(everyone)
+            assert isinstance(everyone, Everyone)
+            everyone.add(key, 0, self._places)
+        elif isinstance(residual, Threshold):
+            attribute, operator, bound = residual
+            run = group.shelf((attribute, operator))
+            if run is None:
+                run = Thresholds(group, attribute, operator)
+                group.shelves.append(run)
+            assert isinstance(run, Thresholds)
+            run.add(key, bound, self._places)
+        else:
+            tag = "boxes" if residual.intervals else "others"
+            boxes = group.shelf(tag)
+            if boxes is None:
+                boxes = Boxes(group, tag) if residual.intervals else Scan(group, tag)
+                group.shelves.append(boxes)
+            assert isinstance(boxes, Scan)
+            boxes.add(key, residual, self._places)
 
     def _tidy(self, place: Place[K]) -> None:
         """Drop what is empty now that a key has left `place` (I3)."""

@@ -100,6 +100,8 @@ def shape_of(filter: Filter) -> Shape:
 def _listed_values(constraint: Constraint) -> tuple[Value, ...] | None:
     """Every value that `constraint` allows, unless there are infinitely many."""
     numbers, strings, booleans = constraint.numbers, constraint.strings, constraint.booleans
+    if numbers is NOTHING and booleans is NOTHING:  # The usual case, in half the time.
+        return tuple(strings.values) if isinstance(strings, OneOf) else None
     if isinstance(numbers, OneOf) and isinstance(strings, OneOf) and isinstance(booleans, OneOf):
         return (*strings.values, *numbers.values, *booleans.values)
     return None

@@ -41,7 +41,7 @@ class SimulatedClient:
         *,
         agenda: Agenda,
         uplink: Wire,
-        arrive: Callable[[Received], None],
+        arrive: Callable[[Received, float], None],
         observer: Observer,
     ) -> None:
         self.name = name
@@ -141,5 +141,6 @@ class SimulatedClient:
         self._send(publication)
 
     def _send(self, message: Message) -> None:
-        arrival_s = self._uplink.arrival_s(self._agenda.now_s)
-        self._agenda.plan(arrival_s, self._arrive, Received(message, self._hop))
+        now_s = self._agenda.now_s
+        received = Received(message, self._hop)
+        self._agenda.plan(self._uplink.arrival_s(now_s), self._arrive, received, now_s)

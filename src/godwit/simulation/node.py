@@ -27,38 +27,47 @@ from godwit.simulation.observers import DropReason, Observer
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.servers import Server
 
-#: What waits for the output, and its size in bytes, all copies together.
+#: What waits for the engine and for the output, with its size in bytes, all copies together.
+Incoming: TypeAlias = tuple[Received, int]
 Outgoing: TypeAlias = tuple[Send | Deliver | Notify, int]
 
 
-@dataclass(slots=True)
 class Wire:
-    """One direction of a link: never faster than `options`, never out of order."""
+    """One direction of a link: never faster than its options say, never out of order."""
 
-    options: LinkOptions
-    random: Random
-    last_arrival_s: float = 0.0
-    blocked_until_s: float = 0.0
-    slow_until_s: float = 0.0
-    extra_s: float = 0.0
+    __slots__ = (
+        "_last_arrival_s", "_latency_s_min", "_latency_s_tail", "_random",
+        "blocked_until_s", "extra_s", "slow_until_s",
+    )  # fmt: skip
+
+    def __init__(self, options: LinkOptions, random: Random) -> None:
+        self._latency_s_min = options.latency_s_min
+        self._latency_s_tail = options.latency_s_mean - options.latency_s_min
+        self._random = random
+        self._last_arrival_s = 0.0
+        self.blocked_until_s = 0.0
+        self.slow_until_s = 0.0
+        self.extra_s = 0.0
 
     def arrival_s(self, departs_s: float) -> float:
-        options = self.options
-        arrival_s = departs_s + options.latency_s_min
-        if options.latency_s_tail:
-            arrival_s += self.random.expovariate(1.0 / options.latency_s_tail)
+        arrival_s = departs_s + self._latency_s_min
+        if self._latency_s_tail:
+            arrival_s += self._random.expovariate(1.0 / self._latency_s_tail)
         if departs_s < self.slow_until_s:
             arrival_s += self.extra_s
-        arrival_s = max(arrival_s, self.blocked_until_s)
-        arrival_s = max(arrival_s, self.last_arrival_s)
-        self.last_arrival_s = arrival_s
+        # Comparisons, not max(): this runs for every copy of every message.
+        if arrival_s < self.blocked_until_s:  # noqa: PLR1730
+            arrival_s = self.blocked_until_s
+        if arrival_s < self._last_arrival_s:  # noqa: PLR1730
+            arrival_s = self._last_arrival_s
+        self._last_arrival_s = arrival_s
         return arrival_s
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourPort:
     wire: Wire
-    arrive: Callable[[Received], None]
+    arrive: Callable[[Received, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +96,11 @@ class SimulatedBroker:
         self._hop = Neighbour(broker.name)
         self._agenda = agenda
         self._resources = resources
+        self._queue_memory_bytes = resources.queue_memory_bytes
+        self._output_bandwidth_bytes_s = resources.output_bandwidth_bytes_s
         self._observer = observer
         self._check = check
-        self._engine = Server[Received](agenda, self._match)
+        self._engine = Server[Incoming](agenda, self._match)
         self._output = Server[Outgoing](agenda, self._transmit)
         self._read_matching_delay()
 
@@ -108,7 +119,7 @@ class SimulatedBroker:
     def crash(self) -> None:
         assert self.is_up, f"{self.name} is down already"
         self.is_up = False
-        for received in self._engine.clear():
+        for received, _ in self._engine.clear():
             self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
         for effect, _ in self._output.clear():
             self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
@@ -124,31 +135,33 @@ class SimulatedBroker:
 
     # -- input queue, matching engine ----------------------------------------------------------
 
-    def arrive(self, received: Received) -> None:
+    def arrive(self, received: Received, _departed_s: float) -> None:
         """A message has come to the input queue."""
         message = received.message
         if not self.is_up:
             self._observer.on_dropped(self.name, message, DropReason.DOWN)
             return
         size = size_bytes(message)
+        queued_bytes = self.queued_bytes + size
         is_control = False
         if isinstance(message, Publication):
             is_control = message.is_control
-            if self.queued_bytes + size > self._resources.queue_memory_bytes:
+            if queued_bytes > self._queue_memory_bytes:
                 self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
                 return
-        self._occupy(size)
-        self._engine.offer(received, is_control=is_control, ready_s=self._agenda.now_s)
+        self.queued_bytes = queued_bytes
+        if queued_bytes > self.queued_bytes_max:  # noqa: PLR1730  the hot path
+            self.queued_bytes_max = queued_bytes
+        self._engine.offer((received, size), is_control, self._agenda.now_s)
 
-    def _match(self, received: Received, start_s: float) -> float:
+    def _match(self, incoming: Incoming, start_s: float) -> float:
         """The matching engine takes one message."""
-        message = received.message
-        size = size_bytes(message)
-        is_publication = isinstance(message, Publication)
+        received, size = incoming
+        is_publication = isinstance(received.message, Publication)
         delay_s = self._matching_delay_s
         done_s = start_s + delay_s
         self.queued_bytes -= size
-        self.broker.meters.on_handled(is_publication, size, matching_delay_s=delay_s, now_s=done_s)
+        self.broker.meters.on_handled(is_publication, size, delay_s, done_s)
         self._observer.on_handled(self.name, received, done_s)
         self._stimulate(received, done_s)
         if not is_publication:
@@ -183,7 +196,7 @@ class SimulatedBroker:
 
     def _submit(self, owner: Broker, received: Received) -> None:
         if owner is self.broker:  # What a crashed broker had in mind died with it.
-            self.arrive(received)
+            self.arrive(received, self._agenda.now_s)
 
     def _on_timer(self, owner: Broker, fired: TimerFired) -> None:
         if self.is_up and owner is self.broker:
@@ -197,15 +210,18 @@ class SimulatedBroker:
         size = size_bytes(carried)
         if isinstance(effect, Deliver):
             size *= len(effect.to)
-        self._occupy(size)
+        queued_bytes = self.queued_bytes + size
+        self.queued_bytes = queued_bytes
+        if queued_bytes > self.queued_bytes_max:  # noqa: PLR1730  the hot path
+            self.queued_bytes_max = queued_bytes
         self.broker.meters.on_queued(size)
         is_control = isinstance(carried, Publication) and carried.is_control
-        self._output.offer((effect, size), is_control=is_control, ready_s=ready_s)
+        self._output.offer((effect, size), is_control, ready_s)
 
     def _transmit(self, outgoing: Outgoing, start_s: float) -> float:
         """The output takes one message, or the copies of one; they depart with their last byte."""
         effect, size = outgoing
-        busy_s = size / self._resources.output_bandwidth_bytes_s
+        busy_s = size / self._output_bandwidth_bytes_s
         departs_s = start_s + busy_s
         self.queued_bytes -= size
         copies = 1
@@ -213,15 +229,15 @@ class SimulatedBroker:
             port = self.neighbours[effect.to]
             received = Received(effect.message, self._hop, effect.hops)
             arrival_s = port.wire.arrival_s(departs_s)
-            self._agenda.plan(arrival_s, self._land, departs_s, port.arrive, received)
+            self._agenda.plan(arrival_s, port.arrive, received, departs_s)
         elif isinstance(effect, Deliver):
             copies = len(effect.to)
             self._transmit_copies(effect, departs_s)
         else:
             client = self.clients[effect.to]
             arrival_s = client.wire.arrival_s(departs_s)
-            self._agenda.plan(arrival_s, self._land, departs_s, client.receive, effect.notice)
-        self.broker.meters.on_sent(copies, size, busy_s=busy_s, now_s=departs_s)
+            self._agenda.plan(arrival_s, self._answer, client.receive, effect.notice, departs_s)
+        self.broker.meters.on_sent(copies, size, busy_s, departs_s)
         return departs_s
 
     def _transmit_copies(self, deliver: Deliver, departs_s: float) -> None:
@@ -230,28 +246,31 @@ class SimulatedBroker:
         clients = self.clients
         for client in deliver.to:
             arrival_s = clients[client].wire.arrival_s(departs_s)
-            reached.setdefault(arrival_s, []).append(client.name)
+            if arrival_s in reached:
+                reached[arrival_s].append(client.name)
+            else:
+                reached[arrival_s] = [client.name]
         for arrival_s, names in reached.items():
-            self._agenda.plan(arrival_s, self._land_copies, departs_s, names, deliver)
+            self._agenda.plan(arrival_s, self._deliver, names, deliver, departs_s)
 
-    def _land(self, _departs_s: float, take: Callable[[Any], None], carried: object) -> None:
-        take(carried)
+    def _answer(
+        self, receive: Callable[[Notice], None], notice: Notice, _departed_s: float
+    ) -> None:
+        receive(notice)
 
-    def _land_copies(self, _departs_s: float, names: list[str], deliver: Deliver) -> None:
+    def _deliver(self, names: list[str], deliver: Deliver, _departed_s: float) -> None:
         now_s = self._agenda.now_s
         self._observer.on_delivered(names, deliver.publication, deliver.hops, now_s)
 
     def _is_still_sending(self, action: object, args: tuple[Any, ...]) -> bool:
         """Is this the arrival of something that has not left this broker yet?"""
-        if action in (self._land, self._land_copies):
-            departs_s: float = args[0]
-            return departs_s > self._agenda.now_s
+        if action in (self._answer, self._deliver):
+            return bool(args[2] > self._agenda.now_s)
+        for port in self.neighbours.values():
+            if action == port.arrive:
+                received, departs_s = args
+                return bool(received.last_hop == self._hop and departs_s > self._agenda.now_s)
         return False
-
-    def _occupy(self, size: int) -> None:
-        queued = self.queued_bytes + size
-        self.queued_bytes = queued
-        self.queued_bytes_max = max(self.queued_bytes_max, queued)
 
 
 def _carried(effect: Send | Deliver | Notify) -> Message | Notice:

@@ -47,10 +47,6 @@ class LinkOptions:
     def __post_init__(self) -> None:
         assert 0.0 <= self.latency_s_min <= self.latency_s_mean
 
-    @property
-    def latency_s_tail(self) -> float:
-        return self.latency_s_mean - self.latency_s_min
-
 
 DEFAULT_RESOURCES = BrokerResources()
 DEFAULT_LINK = LinkOptions()

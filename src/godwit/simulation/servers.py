@@ -32,7 +32,7 @@ class Server(Generic[T]):
         """How many wait."""
         return len(self._control) + len(self._normal)
 
-    def offer(self, item: T, *, is_control: bool, ready_s: float) -> None:
+    def offer(self, item: T, is_control: bool, ready_s: float) -> None:
         """Serve `item` as soon as possible, not before `ready_s`.  Offers come in order of it."""
         if self._free_at_s <= ready_s and not self._normal and not self._control:
             self._free_at_s = self._serve(item, ready_s)

@@ -26,7 +26,7 @@ class Statistics(Observer):
     def __init__(self) -> None:
         self.publications = 0
         self.handled_by_broker: Counter[str] = Counter()
-        self.handled_by_kind: Counter[str] = Counter()
+        self._handled_by_type: Counter[type] = Counter()
         self.deliveries_by_hops: Counter[int] = Counter()
         self.dropped: Counter[tuple[str, DropReason]] = Counter()
         self._delays_s = array("d")
@@ -37,12 +37,16 @@ class Statistics(Observer):
         return self.handled_by_broker.total()
 
     @property
+    def handled_by_kind(self) -> Counter[str]:
+        return Counter({kind.__name__: n for kind, n in self._handled_by_type.items()})
+
+    @property
     def deliveries(self) -> int:
         return len(self._delays_s)
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
         self.handled_by_broker[broker] += 1
-        self.handled_by_kind[type(received.message).__name__] += 1
+        self._handled_by_type[type(received.message)] += 1
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         self.publications += 1

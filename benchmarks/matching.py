@@ -27,11 +27,11 @@ from random import Random
 from benchmarks.ranges import RangeWorkload
 from rich.console import Console
 from rich.table import Table
-from tests.content.naive import NaiveIndex
+from tests.matching.naive import NaiveIndex
 
 from godwit.content.filters import Filter
-from godwit.content.index import MatchingIndex
 from godwit.content.values import Record
+from godwit.matching.index import MatchingIndex
 from godwit.simulation.stocks import StockMarket
 
 SEED = 1

@@ -9,7 +9,7 @@ tell apart are equal, also as dictionary keys: `x > 5 and x > 3` == `x > 5`.
 `covers`, `intersects` and `relation` are exact for every operator of the language: numbers are
 read as reals, strings as strings of any length (see regions.py for why that works).
 
-Read next: text.py (the two text forms), explanation.py, poset.py, index.py.
+Read next: text.py (the two text forms), explanation.py, covering.py, ../matching/.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.covering import CoveringSet
 from godwit.content.filters import Filter
-from godwit.content.index import MatchingIndex
 from godwit.content.messages import (
     Advertisement,
     AdvertisementId,
@@ -24,6 +23,7 @@ from godwit.content.messages import (
     SubscriptionId,
     is_control_filter,
 )
+from godwit.matching.index import MatchingIndex
 
 
 @dataclass(slots=True, eq=False)

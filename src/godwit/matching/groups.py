@@ -10,12 +10,13 @@ There are few schemas in practice, however many filters: a schema is a habit of 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from godwit.content.predicates import Operator
-from godwit.content.shapes import Affix
 from godwit.content.values import Number, Record, Value, hash_key
+from godwit.matching.shapes import Affix
 
 K = TypeVar("K", bound=Hashable)
 
@@ -62,7 +63,7 @@ def note_place(places: Places[K], key: K, new: Place[K], old: Place[K] | None = 
     known.append(new)
 
 
-class Shelf(Generic[K]):
+class Shelf(ABC, Generic[K]):
     """Filters of one group that are decided in one way."""
 
     __slots__ = ("group", "tag")
@@ -75,12 +76,12 @@ class Shelf(Generic[K]):
         self.tag = tag
 
     @property
-    def is_empty(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def is_empty(self) -> bool: ...
 
+    @abstractmethod
     def collect(self, record: Record, found: Found[K]) -> None:
         """Append to `found` the keys whose filters match `record`."""
-        raise NotImplementedError
 
     def collect_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
         for record, found in batch:

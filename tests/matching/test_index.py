@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
-from tests.content.naive import NaiveIndex
+from tests.matching.naive import NaiveIndex
 
-from godwit.content import bitsets, boxes, boxtable, columns, shapes, thresholds
 from godwit.content.filters import Filter
-from godwit.content.index import Matches, MatchingIndex
 from godwit.content.predicates import ORDERINGS, Operator, Predicate
 from godwit.content.values import Kind, Record, Value
 from godwit.errors import UsageError
+from godwit.matching import bitsets, boxes, boxtable, columns, shapes, thresholds
+from godwit.matching.index import Matches, MatchingIndex
 
 Predicates = Callable[[Random], list[Predicate]]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TypeVar
 
-from godwit.content.boxtable import BoxTable, passes
-from godwit.content.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
-from godwit.content.shapes import Box
 from godwit.content.values import Record
+from godwit.matching.boxtable import BoxTable, passes
+from godwit.matching.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
+from godwit.matching.shapes import Box
 
 K = TypeVar("K", bound=Hashable)
 

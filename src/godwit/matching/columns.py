@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from godwit.content.groups import is_number
 from godwit.content.values import Record
+from godwit.matching.groups import is_number
 
 Slots: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -21,9 +21,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from godwit.content.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
 from godwit.content.predicates import Operator
 from godwit.content.values import Number, Record
+from godwit.matching.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
 
 K = TypeVar("K", bound=Hashable)
 

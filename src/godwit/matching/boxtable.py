@@ -17,12 +17,12 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from godwit.content.bitsets import Bitsets, choose_axes
-from godwit.content.columns import INTERVALS_MAX, Columns, Slots
-from godwit.content.groups import Found
 from godwit.content.regions import Constraint, Interval
-from godwit.content.shapes import Box, Checks
 from godwit.content.values import Record
+from godwit.matching.bitsets import Bitsets, choose_axes
+from godwit.matching.columns import INTERVALS_MAX, Columns, Slots
+from godwit.matching.groups import Found
+from godwit.matching.shapes import Box, Checks
 
 K = TypeVar("K", bound=Hashable)
 

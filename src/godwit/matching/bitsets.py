@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from godwit.content.columns import Columns
+from godwit.matching.columns import Columns
 
 Bits: TypeAlias = NDArray[np.uint8]
 Slots: TypeAlias = NDArray[np.intp]

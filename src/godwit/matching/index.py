@@ -26,13 +26,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, product
 from typing import Generic, TypeVar
 
-from godwit.content.boxes import Boxes, Scan
 from godwit.content.filters import Filter
-from godwit.content.groups import Found, Group, Place, Places, Schema, Shelf, Signature
-from godwit.content.shapes import Residual, Shape, Threshold, shape_of
-from godwit.content.thresholds import Everyone, Thresholds
 from godwit.content.values import Record
 from godwit.errors import UsageError
+from godwit.matching.boxes import Boxes, Scan
+from godwit.matching.groups import Found, Group, Place, Places, Schema, Shelf, Signature
+from godwit.matching.shapes import Residual, Shape, Threshold, shape_of
+from godwit.matching.thresholds import Everyone, Thresholds
 
 K = TypeVar("K", bound=Hashable)
 

@@ -20,9 +20,15 @@ class Log:
         self.started.append((item, start_s))
         return start_s + 1.0
 
+    def offer_ready(self, item: str, is_control: bool, ready_s: float) -> None:
+        if self.server.free_at_s <= ready_s and not self.server.waiting:
+            self.server.free_at_s = self._serve(item, ready_s)
+        else:
+            self.server.wait(item, is_control, ready_s)
+
     def offer(self, item: str, at_s: float, *, is_control: bool = False) -> None:
         def now() -> None:
-            self.server.offer(item, is_control, self.agenda.now_s)
+            self.offer_ready(item, is_control, self.agenda.now_s)
 
         self.agenda.plan(at_s, now)
 
@@ -51,9 +57,9 @@ def test_control_goes_before_what_waits_but_does_not_interrupt() -> None:
 def test_what_is_ready_later_is_not_started_earlier() -> None:
     """An engine hands its results over before they are ready; normal work may go in between."""
     log = Log()
-    log.server.offer("a", False, 0.0)
-    log.server.offer("b", False, 0.5)
-    log.server.offer("control", True, 3.0)
+    log.offer_ready("a", False, 0.0)
+    log.offer_ready("b", False, 0.5)
+    log.offer_ready("control", True, 3.0)
     log.agenda.run(until_s=10.0)
 
     assert log.started == [("a", 0.0), ("b", 1.0), ("control", 3.0)]

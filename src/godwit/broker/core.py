@@ -69,11 +69,12 @@ class Broker:
     def handle(self, stimulus: Stimulus, *, now_s: float) -> list[Effect]:
         """The one door: every change of state comes in here and leaves as effects."""
         match stimulus:
-            case Received(message=message, last_hop=hop, hops=hops):
+            case Received():
+                message, hop = stimulus.message, stimulus.last_hop
                 if not isinstance(hop, Neighbour):
                     return self._on_request(message, hop, now_s)
                 if isinstance(message, Publication):
-                    return self._on_publication(message, hop, hops, now_s)
+                    return self._on_publication(message, hop, stimulus.hops, now_s)
                 return self._on_routing_message(message, hop, now_s)
             case TimerFired(module=module, name=name):
                 return self._perform(module, self.modules[module].on_timer(name, now_s))

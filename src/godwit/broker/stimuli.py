@@ -9,19 +9,19 @@ import msgspec
 from godwit.content.messages import Message
 
 
-class Neighbour(msgspec.Struct, frozen=True, order=True):
+class Neighbour(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A broker one overlay link away."""
 
     name: str
 
 
-class Client(msgspec.Struct, frozen=True, order=True):
+class Client(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A publisher or subscriber attached to this broker."""
 
     name: str
 
 
-class Module(msgspec.Struct, frozen=True, order=True):
+class Module(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A policy module inside this broker; to the router it is one more client."""
 
     name: str

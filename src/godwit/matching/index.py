@@ -97,13 +97,17 @@ class MatchingIndex(Generic[K]):
             self._tidy(one)
 
     def match(self, record: Record) -> Matches[K]:
+        return Matches(self.key_lists(record))
+
+    def key_lists(self, record: Record) -> Found[K]:
+        """The keys of `match` as the index has them: lists to be read, not changed."""
         found: Found[K] = []
         for schema in self._schemas.values():
             group = schema.find(record)
             if group is not None:
                 for shelf in group.shelves:
                     shelf.collect(record, found)
-        return Matches(found)
+        return found
 
     def match_batch(self, records: Iterable[Record]) -> list[Matches[K]]:
         """As `match` for each record, but many boxes are compared with many records at once."""

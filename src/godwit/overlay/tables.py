@@ -157,8 +157,9 @@ class InterestTable:
     def hops_wanting(self, publication: Publication) -> dict[Hop, None]:
         """The hops with at least one matching subscription, in a replayable order."""
         wanting: dict[Hop, None] = {}
-        for group in self._index[publication.is_control].match(publication.content):
-            wanting.update(group.hops)
+        for groups in self._index[publication.is_control].key_lists(publication.content):
+            for group in groups:
+                wanting.update(group.hops)
         return wanting
 
     def check(self) -> None:

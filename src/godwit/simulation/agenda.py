@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from math import inf
 from typing import Any, TypeAlias
 
 Action: TypeAlias = Callable[..., object]
@@ -29,13 +30,15 @@ class Agenda:
         """Forget everything planned that is `doomed`; the answer is how many."""
         kept = [item for item in self._items if not doomed(item[2], item[3])]
         cancelled = len(self._items) - len(kept)
-        self._items = kept
+        self._items[:] = kept
         heapify(self._items)
         return cancelled
 
     def run(self, *, until_s: float) -> None:
         """Do everything planned up to `until_s`, then show that time."""
-        while self._items and self._items[0][0] <= until_s:
-            self.now_s, _, action, args = heappop(self._items)
+        items = self._items
+        while items and items[0][0] <= until_s:
+            self.now_s, _, action, args = heappop(items)
             action(*args)
-        self.now_s = max(self.now_s, until_s) if until_s != float("inf") else self.now_s
+        if until_s != inf:
+            self.now_s = until_s

@@ -6,30 +6,31 @@
 The broker is asked when the matching engine takes a message, and its effects leave when the
 modelled matching delay has passed.  That is the same as asking at the end: a broker has one
 engine, so nothing can reach its tables in between.  The output queues share the broker's
-bandwidth, in order of arrival, control before normal; copies for the broker's own clients leave
-together, when the last of them has been sent.
+bandwidth, in order of arrival, control before normal; the outputs of one message leave back to
+back, and the copies for the broker's own clients together, with the last byte of the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias, assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import Deliver, Notify, Send, SetTimer, Submit
+from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
 from godwit.broker.invariants import check_step
-from godwit.broker.stimuli import Client, Module, Neighbour, Received, Started, Stimulus, TimerFired
+from godwit.broker.stimuli import Client, Module, Neighbour, Received, Started, TimerFired
 from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.servers import Server
 
-#: What waits for the engine and for the output, with its size in bytes, all copies together.
+#: What waits for the engine, with its size in bytes.
 Incoming: TypeAlias = tuple[Received, int]
-Outgoing: TypeAlias = tuple[Send | Deliver | Notify, int]
+#: What leaves by the output.
+Outgoing: TypeAlias = Send | Deliver | Notify
 
 
 class Wire:
@@ -70,12 +71,6 @@ class NeighbourPort:
     arrive: Callable[[Received, float], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientPort:
-    wire: Wire
-    receive: Callable[[Notice], None]
-
-
 class SimulatedBroker:
     def __init__(
         self,
@@ -83,34 +78,35 @@ class SimulatedBroker:
         *,
         agenda: Agenda,
         resources: BrokerResources,
+        access: Wire,
         observer: Observer,
         check: bool,
     ) -> None:
+        """`access` leads to all clients of the broker: copies of a publication arrive together."""
         self.broker = broker
         self.name = broker.name
         self.is_up = True
         self.neighbours: dict[Neighbour, NeighbourPort] = {}
-        self.clients: dict[Client, ClientPort] = {}
+        self.clients: dict[Client, Callable[[Notice], None]] = {}
         self.queued_bytes = 0
         self.queued_bytes_max = 0
         self._hop = Neighbour(broker.name)
+        self._access = access
         self._agenda = agenda
         self._resources = resources
-        self._queue_memory_bytes = resources.queue_memory_bytes
-        self._output_bandwidth_bytes_s = resources.output_bandwidth_bytes_s
         self._observer = observer
         self._check = check
-        self._engine = Server[Incoming](agenda, self._match)
-        self._output = Server[Outgoing](agenda, self._transmit)
+        self._engine = Server[Incoming](agenda, self._match_waiting)
+        self._output = Server[tuple[Outgoing, int]](agenda, self._transmit_waiting)
         self._read_matching_delay()
 
     @property
     def waiting(self) -> int:
         """Messages in the input and output queues."""
-        return len(self._engine) + len(self._output)
+        return self._engine.waiting + self._output.waiting
 
     def start(self) -> None:
-        self._stimulate(Started(), self._agenda.now_s)
+        self._stimulate(Started())
 
     def pause(self, until_s: float) -> None:
         self._engine.pause(until_s)
@@ -136,34 +132,45 @@ class SimulatedBroker:
     # -- input queue, matching engine ----------------------------------------------------------
 
     def arrive(self, received: Received, _departed_s: float) -> None:
-        """A message has come to the input queue."""
-        message = received.message
+        """A message has come: to the matching engine if that is free, else to the input queue."""
         if not self.is_up:
-            self._observer.on_dropped(self.name, message, DropReason.DOWN)
+            self._observer.on_dropped(self.name, received.message, DropReason.DOWN)
             return
+        now_s = self._agenda.now_s
+        engine = self._engine
+        if engine.free_at_s <= now_s and not engine.waiting:
+            engine.free_at_s = self._match(received, now_s)
+            return
+        message = received.message
         size = size_bytes(message)
-        queued_bytes = self.queued_bytes + size
         is_control = False
         if isinstance(message, Publication):
             is_control = message.is_control
-            if queued_bytes > self._queue_memory_bytes:
+            if self.queued_bytes + size > self._resources.queue_memory_bytes:
                 self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
                 return
-        self.queued_bytes = queued_bytes
-        if queued_bytes > self.queued_bytes_max:  # noqa: PLR1730  the hot path
-            self.queued_bytes_max = queued_bytes
-        self._engine.offer((received, size), is_control, self._agenda.now_s)
+        self._occupy(size)
+        engine.wait((received, size), is_control, now_s)
 
-    def _match(self, incoming: Incoming, start_s: float) -> float:
-        """The matching engine takes one message."""
+    def _match_waiting(self, incoming: Incoming, start_s: float) -> float:
         received, size = incoming
-        is_publication = isinstance(received.message, Publication)
+        self.queued_bytes -= size
+        return self._match(received, start_s)
+
+    def _match(self, received: Received, start_s: float) -> float:
+        """The matching engine takes one message."""
+        message = received.message
+        is_publication = isinstance(message, Publication)
         delay_s = self._matching_delay_s
         done_s = start_s + delay_s
-        self.queued_bytes -= size
-        self.broker.meters.on_handled(is_publication, size, delay_s, done_s)
+        broker = self.broker
+        broker.meters.on_handled(is_publication, size_bytes(message), delay_s, done_s)
         self._observer.on_handled(self.name, received, done_s)
-        self._stimulate(received, done_s)
+        effects = broker.handle(received, now_s=done_s)
+        if self._check:
+            check_step(broker, received, effects)
+        if effects:
+            self._perform(effects, done_s)
         if not is_publication:
             self._read_matching_delay()
         return done_s
@@ -172,26 +179,33 @@ class SimulatedBroker:
         subscriptions = self.broker.routing.subscription_count
         self._matching_delay_s = self._resources.matching_delay_s(subscriptions)
 
-    def _stimulate(self, stimulus: Stimulus, done_s: float) -> None:
-        effects = self.broker.handle(stimulus, now_s=done_s)
-        if self._check:
-            check_step(self.broker, stimulus, effects)
+    def _stimulate(self, stimulus: Started | TimerFired) -> None:
+        """Something other than a message: it takes no time."""
+        now_s = self._agenda.now_s
+        self._perform(self.broker.handle(stimulus, now_s=now_s), now_s)
+
+    def _perform(self, effects: Sequence[Effect], done_s: float) -> None:
+        output = self._output
+        # The outputs of one message leave back to back, if the first can leave at once.
+        is_free = output.free_at_s <= done_s and not output.waiting
+        if is_free:
+            output.free_at_s = done_s
         for effect in effects:
             if isinstance(effect, (Send, Deliver, Notify)):
-                self._send(effect, done_s)
-            else:
-                self._arrange(effect, done_s)
-
-    def _arrange(self, effect: Submit | SetTimer, done_s: float) -> None:
-        """What a module asked of the broker itself."""
-        match effect:
-            case Submit(module=module, message=message):
-                submitted = Received(message, Module(module))
+                size = _size_bytes(effect)
+                self.broker.meters.on_queued(size)
+                if is_free:
+                    output.free_at_s = self._transmit(effect, size, output.free_at_s)
+                else:
+                    self._occupy(size)
+                    output.wait((effect, size), _is_control(effect), done_s)
+            elif isinstance(effect, Submit):
+                submitted = Received(effect.message, Module(effect.module))
                 self._agenda.plan(done_s, self._submit, self.broker, submitted)
-            case SetTimer(module=module, name=name, at_s=at_s):
-                fired = TimerFired(module, name)
-                self._agenda.plan(at_s, self._on_timer, self.broker, fired)
-            case _:
+            elif isinstance(effect, SetTimer):
+                fired = TimerFired(effect.module, effect.name)
+                self._agenda.plan(effect.at_s, self._on_timer, self.broker, fired)
+            else:
                 assert_never(effect)
 
     def _submit(self, owner: Broker, received: Received) -> None:
@@ -200,72 +214,48 @@ class SimulatedBroker:
 
     def _on_timer(self, owner: Broker, fired: TimerFired) -> None:
         if self.is_up and owner is self.broker:
-            self._stimulate(fired, self._agenda.now_s)
+            self._stimulate(fired)
 
     # -- output queues, links ------------------------------------------------------------------
 
-    def _send(self, effect: Send | Deliver | Notify, ready_s: float) -> None:
-        """Put a message, or the copies of one, into the output queues."""
-        carried = _carried(effect)
-        size = size_bytes(carried)
-        if isinstance(effect, Deliver):
-            size *= len(effect.to)
-        queued_bytes = self.queued_bytes + size
-        self.queued_bytes = queued_bytes
-        if queued_bytes > self.queued_bytes_max:  # noqa: PLR1730  the hot path
-            self.queued_bytes_max = queued_bytes
-        self.broker.meters.on_queued(size)
-        is_control = isinstance(carried, Publication) and carried.is_control
-        self._output.offer((effect, size), is_control, ready_s)
-
-    def _transmit(self, outgoing: Outgoing, start_s: float) -> float:
-        """The output takes one message, or the copies of one; they depart with their last byte."""
+    def _transmit_waiting(self, outgoing: tuple[Outgoing, int], start_s: float) -> float:
         effect, size = outgoing
-        busy_s = size / self._output_bandwidth_bytes_s
-        departs_s = start_s + busy_s
         self.queued_bytes -= size
+        return self._transmit(effect, size, start_s)
+
+    def _transmit(self, effect: Outgoing, size: int, start_s: float) -> float:
+        """The output takes one message, or the copies of one; they depart with their last byte."""
+        busy_s = size / self._resources.output_bandwidth_bytes_s
+        departs_s = start_s + busy_s
         copies = 1
         if isinstance(effect, Send):
             port = self.neighbours[effect.to]
             received = Received(effect.message, self._hop, effect.hops)
-            arrival_s = port.wire.arrival_s(departs_s)
-            self._agenda.plan(arrival_s, port.arrive, received, departs_s)
+            self._agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
         elif isinstance(effect, Deliver):
             copies = len(effect.to)
-            self._transmit_copies(effect, departs_s)
+            self._agenda.plan(self._access.arrival_s(departs_s), self._deliver, effect, departs_s)
         else:
-            client = self.clients[effect.to]
-            arrival_s = client.wire.arrival_s(departs_s)
-            self._agenda.plan(arrival_s, self._answer, client.receive, effect.notice, departs_s)
+            self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
         self.broker.meters.on_sent(copies, size, busy_s, departs_s)
         return departs_s
 
-    def _transmit_copies(self, deliver: Deliver, departs_s: float) -> None:
-        """One event for all clients that the publication reaches at the same time."""
-        reached: dict[float, list[str]] = {}
-        clients = self.clients
-        for client in deliver.to:
-            arrival_s = clients[client].wire.arrival_s(departs_s)
-            if arrival_s in reached:
-                reached[arrival_s].append(client.name)
-            else:
-                reached[arrival_s] = [client.name]
-        for arrival_s, names in reached.items():
-            self._agenda.plan(arrival_s, self._deliver, names, deliver, departs_s)
+    def _answer(self, notify: Notify, _departed_s: float) -> None:
+        self.clients[notify.to](notify.notice)
 
-    def _answer(
-        self, receive: Callable[[Notice], None], notice: Notice, _departed_s: float
-    ) -> None:
-        receive(notice)
-
-    def _deliver(self, names: list[str], deliver: Deliver, _departed_s: float) -> None:
+    def _deliver(self, deliver: Deliver, _departed_s: float) -> None:
+        names = [client.name for client in deliver.to]
         now_s = self._agenda.now_s
         self._observer.on_delivered(names, deliver.publication, deliver.hops, now_s)
+
+    def _occupy(self, size: int) -> None:
+        self.queued_bytes += size
+        self.queued_bytes_max = max(self.queued_bytes_max, self.queued_bytes)
 
     def _is_still_sending(self, action: object, args: tuple[Any, ...]) -> bool:
         """Is this the arrival of something that has not left this broker yet?"""
         if action in (self._answer, self._deliver):
-            return bool(args[2] > self._agenda.now_s)
+            return bool(args[1] > self._agenda.now_s)
         for port in self.neighbours.values():
             if action == port.arrive:
                 received, departs_s = args
@@ -273,7 +263,20 @@ class SimulatedBroker:
         return False
 
 
-def _carried(effect: Send | Deliver | Notify) -> Message | Notice:
+def _carried(effect: Outgoing) -> Message | Notice:
     if isinstance(effect, Send):
         return effect.message
     return effect.publication if isinstance(effect, Deliver) else effect.notice
+
+
+def _is_control(effect: Outgoing) -> bool:
+    carried = _carried(effect)
+    return isinstance(carried, Publication) and carried.is_control
+
+
+def _size_bytes(effect: Outgoing) -> int:
+    """All copies together."""
+    if isinstance(effect, Deliver):
+        return effect.publication.size_bytes * len(effect.to)
+    carried = effect.message if isinstance(effect, Send) else effect.notice
+    return carried.size_bytes if isinstance(carried, Publication) else size_bytes(carried)

@@ -2,9 +2,9 @@
 
 When a publication is sent, the oracle evaluates every filter there is and notes who must receive
 it (a subscription of the client is in effect) and who may (it is still on its way in or out).
-Deliveries are then compared with these notes, client by client and publisher by publisher, in the
-order of publishing.  It shares `Filter.matches` with the brokers and nothing else: no index, no
-covering, no routing.  Notes are dropped once settled, so a long run needs little memory.
+Deliveries are then compared with these notes and with the order of publishing.  The oracle shares
+`Filter.matches` with the brokers and nothing else: no index, no covering, no routing.  Notes are
+dropped once settled, so a long run needs little memory.
 
 A client's own publications are not delivered to it (invariant R1 of the broker).
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 from typing import NamedTuple
@@ -61,27 +61,47 @@ class _Interest:
     """One subscription as the oracle sees it."""
 
     client: str
-    id: SubscriptionId
+    filter: Filter
     in_effect: bool = False
-    leaving_since_s: float | None = None
+    is_leaving: bool = False
+
+
+class _Asked:
+    """The subscriptions that ask for one filter."""
+
+    __slots__ = ("_owed", "interests")
+
+    def __init__(self) -> None:
+        self.interests: dict[SubscriptionId, _Interest] = {}
+        self._owed: dict[str, tuple[SubscriptionId, ...]] | None = None
+
+    def changed(self) -> None:
+        self._owed = None
+
+    def owed(self) -> dict[str, tuple[SubscriptionId, ...]]:
+        """Who may receive what the filter matches, and to which subscriptions it is owed."""
+        if self._owed is None:
+            self._owed = {}
+            for id, interest in self.interests.items():
+                ids = self._owed.get(interest.client, ())
+                is_owed = interest.in_effect and not interest.is_leaving
+                self._owed[interest.client] = (*ids, id) if is_owed else ids
+        return self._owed
 
 
 class _Note(NamedTuple):
-    """A client may receive this publication, and must if `owed_to` names a subscription."""
+    """Who may still receive a publication, and who must: those with subscriptions it is owed to."""
 
-    sequence: int
     published_s: float
-    owed_to: tuple[SubscriptionId, ...]
+    owed: dict[str, tuple[SubscriptionId, ...]]
 
 
-class _Ledger:
-    """What one client is to receive from one publisher."""
+@dataclass(slots=True)
+class _Publisher:
+    """What is under way from one publisher, in its order, and what each client has had of it."""
 
-    __slots__ = ("last_sequence", "notes")
-
-    def __init__(self) -> None:
-        self.notes: deque[_Note] = deque()
-        self.last_sequence = -1
+    notes: dict[int, _Note] = field(default_factory=dict)
+    last_sequence: dict[str, int] = field(default_factory=dict)
 
 
 class Oracle(Observer):
@@ -93,66 +113,98 @@ class Oracle(Observer):
         self.violation_count = 0
         self.deliveries_missed_by_drops = 0
         self._settle_s = settle_s
-        self._interests: dict[SubscriptionId, tuple[Filter, _Interest]] = {}
+        self._interests: dict[SubscriptionId, _Interest] = {}
+        self._leaving: deque[tuple[float, SubscriptionId]] = deque()
         # Equal filters are evaluated once; that is all the cleverness there is.
-        self._by_filter: dict[bool, dict[Filter, dict[SubscriptionId, _Interest]]] = {
-            False: {},
-            True: {},
-        }
-        self._by_client: dict[str, dict[SubscriptionId, Filter]] = {}
-        self._ledgers: dict[str, dict[str, _Ledger]] = {}
+        self._asked: dict[bool, dict[Filter, _Asked]] = {False: {}, True: {}}
+        self._subscriptions_of: dict[str, set[SubscriptionId]] = {}
+        self._publishers: dict[str, _Publisher] = {}
         self._dropped: set[tuple[str, int]] = set()
 
     def on_subscribing(self, client: str, subscription: Subscription, now_s: float) -> None:
-        interest = _Interest(client, subscription.id)
-        self._interests[subscription.id] = (subscription.filter, interest)
-        self._by_client.setdefault(client, {})[subscription.id] = subscription.filter
-        by_filter = self._by_filter[is_control_filter(subscription.filter)]
-        by_filter.setdefault(subscription.filter, {})[subscription.id] = interest
+        interest = _Interest(client, subscription.filter)
+        self._interests[subscription.id] = interest
+        self._subscriptions_of.setdefault(client, set()).add(subscription.id)
+        asked = self._asked_for(interest.filter)
+        asked.interests[subscription.id] = interest
+        asked.changed()
+
+    def _asked_for(self, filter: Filter) -> _Asked:
+        return self._asked[is_control_filter(filter)].setdefault(filter, _Asked())
 
     def on_in_effect(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        if id in self._interests:
-            self._interests[id][1].in_effect = True
+        interest = self._interests.get(id)
+        if interest is not None:
+            interest.in_effect = True
+            self._asked_for(interest.filter).changed()
 
     def on_unsubscribing(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        self._interests[id][1].leaving_since_s = now_s
-        for publisher, ledgers in self._ledgers.items():
-            ledger = ledgers.get(client)
-            if ledger is not None:
-                for note in ledger.notes:
-                    if id in note.owed_to and now_s - note.published_s > self._settle_s:
-                        self._report(Verdict.LOST, client, publisher, note.sequence, now_s)
-                ledger.notes = deque(_without(note, id) for note in ledger.notes)
+        """What is under way is no longer owed, unless it should have been there before."""
+        interest = self._interests[id]
+        interest.is_leaving = True
+        self._asked_for(interest.filter).changed()
+        self._leaving.append((now_s, id))
+        for name, publisher in self._publishers.items():
+            overtaken = publisher.last_sequence.get(client, -1)
+            for sequence, note in publisher.notes.items():
+                ids = note.owed.get(client, ())
+                if id not in ids:
+                    continue
+                if sequence < overtaken or now_s - note.published_s > self._settle_s:
+                    self._report(Verdict.LOST, client, name, sequence, now_s)
+                note.owed[client] = tuple(owed for owed in ids if owed != id)
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         self.publications += 1
-        content, sequence = publication.content, publication.sequence
-        ledgers = self._ledgers.setdefault(publication.publisher, {})
-        for client, owed_to in self._wanted(content, now_s).items():
-            if client == publication.publisher:
-                continue
-            ledger = ledgers.get(client)
-            if ledger is None:
-                ledger = ledgers[client] = _Ledger()
-            ledger.notes.append(_Note(sequence, now_s, owed_to))
+        name = publication.publisher
+        publisher = self._publishers.get(name)
+        if publisher is None:
+            publisher = self._publishers[name] = _Publisher()
+        self._settle(name, publisher, now_s)
+        self._forget_those_gone(now_s)
+        wanted = self._wanted(publication.content)
+        wanted.pop(name, None)
+        if wanted:
+            publisher.notes[publication.sequence] = _Note(now_s, wanted)
 
-    def _wanted(self, content: Record, now_s: float) -> dict[str, tuple[SubscriptionId, ...]]:
+    def _settle(self, name: str, publisher: _Publisher, now_s: float) -> None:
+        """Close the notes that nothing can be added to any more."""
+        while publisher.notes:
+            sequence, note = next(iter(publisher.notes.items()))
+            if now_s - note.published_s <= self._settle_s:
+                return
+            self._close(name, sequence, note, now_s)
+            del publisher.notes[sequence]
+
+    def _close(self, name: str, sequence: int, note: _Note, now_s: float) -> None:
+        for client, ids in note.owed.items():
+            if ids:
+                self._report(Verdict.LOST, client, name, sequence, now_s)
+
+    def _forget_those_gone(self, now_s: float) -> None:
+        """A subscription that was left for long enough receives nothing any more."""
+        while self._leaving and now_s - self._leaving[0][0] > self._settle_s:
+            _, id = self._leaving.popleft()
+            interest = self._interests.pop(id)
+            self._subscriptions_of[interest.client].discard(id)
+            asked = self._asked_for(interest.filter)
+            del asked.interests[id]
+            asked.changed()
+            if not asked.interests:
+                del self._asked[is_control_filter(interest.filter)][interest.filter]
+
+    def _wanted(self, content: Record) -> dict[str, tuple[SubscriptionId, ...]]:
         """Who may receive such a publication, and to which of their subscriptions it is owed."""
         wanted: dict[str, tuple[SubscriptionId, ...]] = {}
-        gone: list[_Interest] = []
-        for filter, interests in self._by_filter[is_control_content(content)].items():
+        for filter, asked in self._asked[is_control_content(content)].items():
             if not filter.matches(content):
                 continue
-            for interest in interests.values():
-                leaving_s = interest.leaving_since_s
-                if leaving_s is not None and now_s - leaving_s > self._settle_s:
-                    gone.append(interest)
-                elif interest.in_effect and leaving_s is None:
-                    wanted[interest.client] = (*wanted.get(interest.client, ()), interest.id)
-                else:
-                    wanted.setdefault(interest.client, ())
-        for interest in gone:
-            self._forget(interest)
+            owed = asked.owed()
+            if wanted.keys().isdisjoint(owed):
+                wanted.update(owed)
+            else:
+                for client, ids in owed.items():
+                    wanted[client] = wanted.get(client, ()) + ids
         return wanted
 
     def on_delivered(
@@ -160,33 +212,29 @@ class Oracle(Observer):
     ) -> None:
         self.deliveries += len(clients)
         sequence = publication.sequence
-        ledgers = self._ledgers.setdefault(publication.publisher, {})
+        publisher = self._publishers[publication.publisher]
+        last_sequence = publisher.last_sequence
+        note = publisher.notes.get(sequence)
         for client in clients:
-            ledger = ledgers.get(client)
-            if ledger is not None and ledger.notes and ledger.notes[0].sequence == sequence:
-                ledger.notes.popleft()
-                ledger.last_sequence = sequence
-            else:
-                self._on_unexpected(client, publication, now_s)
+            last = last_sequence.get(client, -1)
+            if last < sequence:
+                last_sequence[client] = sequence
+            if note is None or note.owed.pop(client, None) is None:
+                self._on_unnoted(client, publication, last, now_s)
+            elif last > sequence:
+                self._report(Verdict.DISORDERED, client, publication.publisher, sequence, now_s)
+        if note is not None and not note.owed:
+            del publisher.notes[sequence]
 
-    def _on_unexpected(self, client: str, publication: Publication, now_s: float) -> None:
-        """A delivery that is not the next one noted: some may be skipped, the rest is wrong."""
+    def _on_unnoted(
+        self, client: str, publication: Publication, last_sequence: int, now_s: float
+    ) -> None:
+        """A delivery that nobody expected, or no longer."""
         publisher, sequence = publication.publisher, publication.sequence
-        ledger = self._ledgers[publisher].setdefault(client, _Ledger())
-        notes = ledger.notes
-        while notes and notes[0].sequence < sequence:
-            note = notes.popleft()
-            if note.owed_to:  # A later one came first: if this one still comes, it is disordered.
-                self._report(Verdict.LOST, client, publisher, note.sequence, now_s)
-        if notes and notes[0].sequence == sequence:
-            notes.popleft()
-        elif sequence == ledger.last_sequence:
+        if sequence <= last_sequence:
             self._report(Verdict.TWICE, client, publisher, sequence, now_s)
-        elif sequence < ledger.last_sequence:
-            self._report(Verdict.DISORDERED, client, publisher, sequence, now_s)
         elif not self._was_under_way(client, publication):
             self._report(Verdict.UNASKED, client, publisher, sequence, now_s)
-        ledger.last_sequence = max(ledger.last_sequence, sequence)
 
     def _was_under_way(self, client: str, publication: Publication) -> bool:
         """Was it published before the client asked for it, and found the subscription in place?
@@ -194,9 +242,10 @@ class Oracle(Observer):
         There is no note of it, so what it matches now was not there when it was published.
         """
         plane = is_control_content(publication.content)
+        filters = (self._interests[id].filter for id in self._subscriptions_of.get(client, ()))
         return any(
             is_control_filter(filter) == plane and filter.matches(publication.content)
-            for filter in self._by_client.get(client, {}).values()
+            for filter in filters
         )
 
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
@@ -205,24 +254,14 @@ class Oracle(Observer):
 
     def finish(self, now_s: float) -> None:
         """The run is over and the network quiet: what is still owed is lost."""
-        for publisher, ledgers in self._ledgers.items():
-            for client, ledger in ledgers.items():
-                for note in ledger.notes:
-                    if note.owed_to:
-                        self._report(Verdict.LOST, client, publisher, note.sequence, now_s)
-                ledger.notes.clear()
+        for name, publisher in self._publishers.items():
+            for sequence, note in publisher.notes.items():
+                self._close(name, sequence, note, now_s)
+            publisher.notes.clear()
 
     @property
     def is_satisfied(self) -> bool:
         return self.violation_count == 0
-
-    def _forget(self, interest: _Interest) -> None:
-        filter, _ = self._interests.pop(interest.id)
-        del self._by_client[interest.client][interest.id]
-        by_filter = self._by_filter[is_control_filter(filter)]
-        del by_filter[filter][interest.id]
-        if not by_filter[filter]:
-            del by_filter[filter]
 
     def _report(
         self, verdict: Verdict, client: str, publisher: str, sequence: int, now_s: float
@@ -233,7 +272,3 @@ class Oracle(Observer):
         self.violation_count += 1
         if len(self.violations) < VIOLATIONS_KEPT_MAX:
             self.violations.append(Violation(verdict, client, publisher, sequence, now_s))
-
-
-def _without(note: _Note, id: SubscriptionId) -> _Note:
-    return note._replace(owed_to=tuple(owed for owed in note.owed_to if owed != id))

@@ -29,7 +29,7 @@ from godwit.simulation.agenda import Action, Agenda
 from godwit.simulation.clients import SimulatedClient
 from godwit.simulation.faults import Fault
 from godwit.simulation.injection import inject
-from godwit.simulation.node import ClientPort, NeighbourPort, SimulatedBroker, Wire
+from godwit.simulation.node import NeighbourPort, SimulatedBroker, Wire
 from godwit.simulation.observers import Observer, Observers
 from godwit.simulation.resources import (
     DEFAULT_LINK,
@@ -75,6 +75,7 @@ class Simulator:
                 self._make_broker(name),
                 agenda=self.agenda,
                 resources=self._resources_of(name),
+                access=Wire(link, self._random),
                 observer=self._observer,
                 check=check,
             )
@@ -108,7 +109,7 @@ class Simulator:
             arrive=node.arrive,
             observer=self._observer,
         )
-        node.clients[Client(name)] = ClientPort(Wire(self._link, self._random), client.receive)
+        node.clients[Client(name)] = client.receive
         self.clients[name] = client
         return client
 

@@ -1,6 +1,6 @@
 """How fast the matching index is, against asking every filter, on two workloads.
 
-    python -m benchmarks.matching [--quick]
+    python -m benchmarks matching [--quick]
 
 W1  stock quotes (godwit.simulation.stocks): equality does most of the work.
 W2  ranges only (benchmarks/ranges.py): no equality at all.
@@ -13,22 +13,19 @@ things to do; loading a million filters is timed by the clock on the wall.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import pickle
 import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import cycle, islice
 from random import Random
 
-from benchmarks.ranges import RangeWorkload
-from rich.console import Console
-from rich.table import Table
 from tests.matching.naive import NaiveIndex
 
+from benchmarks.ranges import RangeWorkload
+from benchmarks.report import Row
 from godwit.content.filters import Filter
 from godwit.content.values import Record
 from godwit.matching.index import MatchingIndex
@@ -38,26 +35,6 @@ SEED = 1
 BATCH_SIZE = 256
 PASSES = 5
 PASS_MIN_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One measurement.  `bar` is what was promised, and `holds` whether it was kept."""
-
-    measure: str
-    workload: str
-    filters: int
-    reference: float | None
-    measured: float
-    compared: float
-    bar: float | None = None
-    is_at_most: bool = False
-
-    @property
-    def holds(self) -> bool | None:
-        if self.bar is None:
-            return None
-        return self.compared <= self.bar if self.is_at_most else self.compared >= self.bar
 
 
 class Workload:
@@ -257,43 +234,3 @@ def rows(*, quick: bool) -> Iterator[list[Row]]:
     yield churn(w1, 100_000, bar=1 / 3)
     yield churn(w2, 100_000, bar=1 / 3)
     yield load(w1, 1_000_000, bar_s=120)
-
-
-def as_table(title: str, results: list[Row]) -> Table:
-    """`reference` is the naive speed, or the speed without changes."""
-    table = Table(title=title)
-    for heading in ("", "filters", "measure", "reference", "index", "ratio", "bar", "verdict"):
-        table.add_column(heading, justify="left" if heading in ("", "measure") else "right")
-    for row in results:
-        sign = "<=" if row.is_at_most else ">="
-        table.add_row(
-            row.workload,
-            f"{row.filters:,}",
-            row.measure,
-            "" if row.reference is None else _figure(row.reference),
-            _figure(row.measured),
-            "" if row.reference is None else f"{_figure(row.compared)} x",
-            "" if row.bar is None else f"{sign} {_figure(row.bar)}",
-            "" if row.holds is None else "held" if row.holds else "MISSED",
-        )
-    return table
-
-
-def _figure(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:,.3g}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed and memory of the matching index.")
-    parser.add_argument("--quick", action="store_true", help="small sizes only, in half a minute")
-    results: list[Row] = []
-    console = Console(width=90)  # So that the table is not folded when it goes to a file.
-    for measured in rows(quick=parser.parse_args().quick):
-        results += measured
-        for row in measured:
-            console.print(f"{row.workload} {row.filters:>9,} {row.measure}", style="dim")
-    console.print(as_table("Matching", results))
-
-
-if __name__ == "__main__":
-    main()

@@ -188,24 +188,31 @@ class SimulatedBroker:
         output = self._output
         # The outputs of one message leave back to back, if the first can leave at once.
         is_free = output.free_at_s <= done_s and not output.waiting
-        if is_free:
-            output.free_at_s = done_s
+        start_s = done_s
         for effect in effects:
             if isinstance(effect, (Send, Deliver, Notify)):
                 size = _size_bytes(effect)
                 self.broker.meters.on_queued(size)
                 if is_free:
-                    output.free_at_s = self._transmit(effect, size, output.free_at_s)
+                    start_s = self._transmit(effect, size, start_s)
                 else:
                     self._occupy(size)
                     output.wait((effect, size), _is_control(effect), done_s)
-            elif isinstance(effect, Submit):
-                submitted = Received(effect.message, Module(effect.module))
-                self._agenda.plan(done_s, self._submit, self.broker, submitted)
-            elif isinstance(effect, SetTimer):
-                fired = TimerFired(effect.module, effect.name)
-                self._agenda.plan(effect.at_s, self._on_timer, self.broker, fired)
             else:
+                self._arrange(effect, done_s)
+        if is_free:
+            output.free_at_s = start_s
+
+    def _arrange(self, effect: Submit | SetTimer, done_s: float) -> None:
+        """What a module asks of the broker itself."""
+        match effect:
+            case Submit(module=module, message=message):
+                submitted = Received(message, Module(module))
+                self._agenda.plan(done_s, self._submit, self.broker, submitted)
+            case SetTimer(module=module, name=name, at_s=at_s):
+                fired = TimerFired(module, name)
+                self._agenda.plan(at_s, self._on_timer, self.broker, fired)
+            case _:
                 assert_never(effect)
 
     def _submit(self, owner: Broker, received: Received) -> None:

@@ -48,44 +48,44 @@ class Observers(Observer):
     def __init__(self, observers: Iterable[Observer]) -> None:
         watching = tuple(observers)
 
-        def overriding(name: str) -> tuple[Observer, ...]:
-            silent = getattr(Observer, name)
-            return tuple(o for o in watching if getattr(type(o), name) is not silent)
+        def caring(event: str) -> list[Observer]:
+            silent = getattr(Observer, event)
+            return [o for o in watching if getattr(type(o), event) is not silent]
 
-        self._handled = overriding("on_handled")
-        self._published = overriding("on_published")
-        self._delivered = overriding("on_delivered")
-        self._subscribing = overriding("on_subscribing")
-        self._in_effect = overriding("on_in_effect")
-        self._unsubscribing = overriding("on_unsubscribing")
-        self._dropped = overriding("on_dropped")
+        self._handled = [o.on_handled for o in caring("on_handled")]
+        self._published = [o.on_published for o in caring("on_published")]
+        self._delivered = [o.on_delivered for o in caring("on_delivered")]
+        self._subscribing = [o.on_subscribing for o in caring("on_subscribing")]
+        self._in_effect = [o.on_in_effect for o in caring("on_in_effect")]
+        self._unsubscribing = [o.on_unsubscribing for o in caring("on_unsubscribing")]
+        self._dropped = [o.on_dropped for o in caring("on_dropped")]
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
-        for observer in self._handled:
-            observer.on_handled(broker, received, done_s)
+        for tell in self._handled:
+            tell(broker, received, done_s)
 
     def on_published(self, publication: Publication, now_s: float) -> None:
-        for observer in self._published:
-            observer.on_published(publication, now_s)
+        for tell in self._published:
+            tell(publication, now_s)
 
     def on_delivered(
         self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
     ) -> None:
-        for observer in self._delivered:
-            observer.on_delivered(clients, publication, hops, now_s)
+        for tell in self._delivered:
+            tell(clients, publication, hops, now_s)
 
     def on_subscribing(self, client: str, subscription: Subscription, now_s: float) -> None:
-        for observer in self._subscribing:
-            observer.on_subscribing(client, subscription, now_s)
+        for tell in self._subscribing:
+            tell(client, subscription, now_s)
 
     def on_in_effect(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        for observer in self._in_effect:
-            observer.on_in_effect(client, id, now_s)
+        for tell in self._in_effect:
+            tell(client, id, now_s)
 
     def on_unsubscribing(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        for observer in self._unsubscribing:
-            observer.on_unsubscribing(client, id, now_s)
+        for tell in self._unsubscribing:
+            tell(client, id, now_s)
 
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
-        for observer in self._dropped:
-            observer.on_dropped(broker, message, reason)
+        for tell in self._dropped:
+            tell(broker, message, reason)

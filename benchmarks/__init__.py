@@ -1,0 +1,1 @@
+"""Measurements, as ratios to a baseline of the same run: `make bench`."""

@@ -50,17 +50,30 @@ def test_output_utilisation(
     for size in queued:
         meter.on_queued(size)
     for size in sent:
+        meter.on_dequeued(size)
         meter.on_sent(1, size, busy_s=busy_s, now_s=5.0)
 
     assert meter.load(10.0).output_utilisation == pytest.approx(expected)
+
+
+def test_what_leaves_at_once_counts_without_having_been_queued() -> None:
+    meter = meters()
+    meter.on_sent(2, 3000, busy_s=3.0, now_s=5.0)
+
+    load = meter.load(10.0)
+    assert load.output_utilisation == pytest.approx(0.3)
+    assert load.messages_out_per_s == pytest.approx(0.2)
+    assert load.bytes_out_per_s == pytest.approx(300.0)
 
 
 def test_a_draining_backlog_does_not_look_like_less_than_its_busy_time() -> None:
     """E3: in the second window more is sent than queued, and the output is busy throughout."""
     meter = meters()
     meter.on_queued(20000)
+    meter.on_dequeued(10000)
     meter.on_sent(1, 10000, busy_s=10.0, now_s=9.0)
     assert meter.load(10.0).output_utilisation == pytest.approx(2.0)
+    meter.on_dequeued(10000)
     meter.on_sent(1, 10000, busy_s=10.0, now_s=19.0)
 
     assert meter.load(20.0).output_utilisation == pytest.approx(1.0)

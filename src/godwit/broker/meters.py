@@ -9,7 +9,8 @@ Departs  Or in two corner cases (erratum E3): while a backlog drains, brx/btx fa
          twindow is left open there; it is WINDOW_S here, windows follow each other.
 
 The driver feeds the meters, because only it knows the times: `on_handled` for each message that
-passed the matching engine, `on_queued` and `on_sent` for each message out.
+passed the matching engine, `on_sent` for each that left, and if it had to wait for that,
+`on_queued` and `on_dequeued` around the waiting.
 """
 
 from __future__ import annotations
@@ -44,7 +45,6 @@ class Meters:
         "_backlog_bytes",
         "_backlog_bytes_at_start",
         "_bytes_in",
-        "_bytes_queued",
         "_bytes_sent",
         "_messages_in",
         "_messages_out",
@@ -72,7 +72,6 @@ class Meters:
         self._messages_in = 0
         self._bytes_in = 0
         self._serving_s = 0.0
-        self._bytes_queued = 0
         self._messages_out = 0
         self._bytes_sent = 0
         self._sending_s = 0.0
@@ -90,17 +89,19 @@ class Meters:
         self._serving_s += matching_delay_s
 
     def on_queued(self, size_bytes: int) -> None:
-        """A message went into an output queue."""
-        self._bytes_queued += size_bytes
+        """A message must wait in an output queue."""
         self._backlog_bytes += size_bytes
 
+    def on_dequeued(self, size_bytes: int) -> None:
+        """A message that waited is being sent."""
+        self._backlog_bytes -= size_bytes
+
     def on_sent(self, messages: int, size_bytes: int, busy_s: float, now_s: float) -> None:
-        """Messages left the output queues after occupying the output for `busy_s` in all."""
+        """Messages left, whether they had to wait or not, and kept the output busy."""
         if now_s >= self._window_end_s:
             self._roll(now_s)
         self._messages_out += messages
         self._bytes_sent += size_bytes
-        self._backlog_bytes -= size_bytes
         self._sending_s += busy_s
 
     def load(self, now_s: float) -> Load:
@@ -137,7 +138,9 @@ class Meters:
     def _output_utilisation(self) -> float:
         """(4.3): Or = (tbusy / twindow) (brx / btx), with E3's two corner cases."""
         busy = self._sending_s / self._window_s
-        queued, sent = self._bytes_queued, self._bytes_sent
+        sent = self._bytes_sent
+        # What was put into the queues was sent, or made the backlog longer.
+        queued = sent + self._backlog_bytes - self._backlog_bytes_at_start
         if sent:
             ratio = queued / sent
             return busy * (max(1.0, ratio) if self._backlog_bytes_at_start else ratio)

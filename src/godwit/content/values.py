@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from math import isfinite
 from typing import TypeAlias
 
@@ -63,7 +64,14 @@ def hash_key(value: object) -> object:
 
 
 def check_attribute(name: object) -> str:
-    if not isinstance(name, str) or not ATTRIBUTE_PATTERN.fullmatch(name):
+    if not isinstance(name, str):
+        raise ContentError(f"an attribute name is a string; got {type(name).__name__}")
+    return _check_name(name)
+
+
+@lru_cache(maxsize=4096)  # The same names come in every record.
+def _check_name(name: str) -> str:
+    if not ATTRIBUTE_PATTERN.fullmatch(name):
         raise ContentError(
             f"{name!r} is no attribute name: a letter or _,"
             " then letters, digits or any of . % $ # @ : / -"

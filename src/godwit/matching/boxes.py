@@ -93,7 +93,7 @@ class Boxes(Scan[K]):
 
     def collect(self, record: Record, found: Found[K]) -> None:
         if self._table is None:
-            super().collect(record, found)
+            Scan.collect(self, record, found)
         elif matching := self._table.match(record):
             found.append(matching)
 

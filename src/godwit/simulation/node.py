@@ -164,13 +164,14 @@ class SimulatedBroker:
         delay_s = self._matching_delay_s
         done_s = start_s + delay_s
         broker = self.broker
-        broker.meters.on_handled(is_publication, size_bytes(message), delay_s, done_s)
+        size = size_bytes(message)
+        broker.meters.on_handled(is_publication, size, delay_s, done_s)
         self._observer.on_handled(self.name, received, done_s)
         effects = broker.handle(received, now_s=done_s)
         if self._check:
             check_step(broker, received, effects)
         if effects:
-            self._perform(effects, done_s)
+            self._perform(effects, done_s, size)
         if not is_publication:
             self._read_matching_delay()
         return done_s
@@ -182,24 +183,32 @@ class SimulatedBroker:
     def _stimulate(self, stimulus: Started | TimerFired) -> None:
         """Something other than a message: it takes no time."""
         now_s = self._agenda.now_s
-        self._perform(self.broker.handle(stimulus, now_s=now_s), now_s)
+        self._perform(self.broker.handle(stimulus, now_s=now_s), now_s, 0)
 
-    def _perform(self, effects: Sequence[Effect], done_s: float) -> None:
+    def _perform(self, effects: Sequence[Effect], done_s: float, publication_bytes: int) -> None:
+        """Carry out what the broker asked for; a publication among it has `publication_bytes`."""
         output = self._output
         # The outputs of one message leave back to back, if the first can leave at once.
         is_free = output.free_at_s <= done_s and not output.waiting
         start_s = done_s
         for effect in effects:
-            if isinstance(effect, (Send, Deliver, Notify)):
-                size = _size_bytes(effect)
-                self.broker.meters.on_queued(size)
-                if is_free:
-                    start_s = self._transmit(effect, size, start_s)
-                else:
-                    self._occupy(size)
-                    output.wait((effect, size), _is_control(effect), done_s)
+            if isinstance(effect, Deliver):
+                size = publication_bytes * len(effect.to)
+            elif isinstance(effect, Send):
+                message = effect.message
+                is_publication = isinstance(message, Publication)
+                size = publication_bytes if is_publication else size_bytes(message)
+            elif isinstance(effect, Notify):
+                size = size_bytes(effect.notice)
             else:
                 self._arrange(effect, done_s)
+                continue
+            if is_free:
+                start_s = self._transmit(effect, size, start_s)
+            else:
+                self._occupy(size)
+                self.broker.meters.on_queued(size)
+                output.wait((effect, size), _is_control(effect), done_s)
         if is_free:
             output.free_at_s = start_s
 
@@ -228,6 +237,7 @@ class SimulatedBroker:
     def _transmit_waiting(self, outgoing: tuple[Outgoing, int], start_s: float) -> float:
         effect, size = outgoing
         self.queued_bytes -= size
+        self.broker.meters.on_dequeued(size)
         return self._transmit(effect, size, start_s)
 
     def _transmit(self, effect: Outgoing, size: int, start_s: float) -> float:
@@ -279,11 +289,3 @@ def _carried(effect: Outgoing) -> Message | Notice:
 def _is_control(effect: Outgoing) -> bool:
     carried = _carried(effect)
     return isinstance(carried, Publication) and carried.is_control
-
-
-def _size_bytes(effect: Outgoing) -> int:
-    """All copies together."""
-    if isinstance(effect, Deliver):
-        return effect.publication.size_bytes * len(effect.to)
-    carried = effect.message if isinstance(effect, Send) else effect.notice
-    return carried.size_bytes if isinstance(carried, Publication) else size_bytes(carried)

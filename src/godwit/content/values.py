@@ -65,7 +65,7 @@ def hash_key(value: object) -> object:
 
 def check_attribute(name: object) -> str:
     if not isinstance(name, str):
-        raise ContentError(f"an attribute name is a string; got {type(name).__name__}")
+        raise ContentError(f"{name!r} is no attribute name: it is no string")
     return _check_name(name)
 
 

@@ -64,14 +64,7 @@ def hash_key(value: object) -> object:
 
 
 def check_attribute(name: object) -> str:
-    if not isinstance(name, str):
-        raise ContentError(f"{name!r} is no attribute name: it is no string")
-    return _check_name(name)
-
-
-@lru_cache(maxsize=4096)  # The same names come in every record.
-def _check_name(name: str) -> str:
-    if not ATTRIBUTE_PATTERN.fullmatch(name):
+    if not isinstance(name, str) or not _is_attribute(name):
         raise ContentError(
             f"{name!r} is no attribute name: a letter or _,"
             " then letters, digits or any of . % $ # @ : / -"
@@ -82,6 +75,11 @@ def _check_name(name: str) -> str:
             f" at most {ATTRIBUTE_LENGTH_MAX} are allowed"
         )
     return name
+
+
+@lru_cache(maxsize=4096)  # The same names come in every record.
+def _is_attribute(name: str) -> bool:
+    return ATTRIBUTE_PATTERN.fullmatch(name) is not None
 
 
 def check_value(value: object, *, of: str) -> Value:

@@ -39,6 +39,13 @@ def test_a_wrong_option_is_one_clear_error() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_an_unknown_overlay_is_one_clear_sentence() -> None:
+    done = run("replay", "7", "--overlay", "ring")
+
+    assert done.returncode == 2
+    assert done.stderr == "godwit: no overlay 'ring'; choose from ['tree']\n"
+
+
 def test_ctrl_c_stops_the_demo_at_once_and_without_a_traceback() -> None:
     process = subprocess.Popen(  # noqa: S603  ourselves
         [*GODWIT, "demo", "--minutes", "60"],

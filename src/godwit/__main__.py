@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from godwit.cli import app
+from godwit.cli import main
 
-app()
+main()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from godwit.demo import render, run_demo
+from godwit.errors import GodwitError
+from godwit.overlay import OVERLAYS
+from godwit.overlay import overlay as overlay_named
 from godwit.simulation.random_runs import random_run
 from godwit.simulation.stock_scenario import StockScenario
 
@@ -46,9 +50,21 @@ def demo(
 
 
 @app.command()
-def replay(seed: Annotated[int, typer.Argument(help="As printed by a failed test.")]) -> None:
+def replay(
+    seed: Annotated[int, typer.Argument(help="As printed by a failed test.")],
+    overlay: Annotated[str, typer.Option(help=f"One of: {', '.join(OVERLAYS)}.")] = "tree",
+) -> None:
     """Run one random overlay with random clients again, and say what went wrong."""
-    run = random_run(seed)
+    run = random_run(seed, overlay_named(overlay))
     typer.echo(str(run))
     if not run.oracle.is_satisfied:
         raise typer.Exit(code=1)
+
+
+def main() -> None:
+    """The entry point: an error that is the caller's is one sentence, not a traceback."""
+    try:
+        app()
+    except GodwitError as error:
+        typer.echo(f"godwit: {error}", err=True)
+        sys.exit(2)

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from godwit.broker.effects import Send
+from godwit.broker.routing import Confirm
+from godwit.broker.stimuli import Hop, Neighbour
+from godwit.content.messages import Publication, Unsubscription
+from godwit.overlay.tables import SubscriptionEntry
+from godwit.overlay.tree import Answers, TreeRouting
 from godwit.simulation.random_runs import random_run
 
 SEEDS = 1000
@@ -19,3 +25,60 @@ def test_random_trees_deliver_exactly_what_was_asked_for(first: int) -> None:
         assert run.refusals == 0, f"seed {seed}: the random clients only do what is allowed"
         deliveries += run.statistics.deliveries
     assert deliveries > 0, "a run without deliveries proves nothing"
+
+
+class UnsubscribesFirst(TreeRouting):
+    """Takes a subscription back before its replacements are in place."""
+
+    def _untell(self, neighbour: Neighbour, entry: SubscriptionEntry) -> Answers:
+        answers = super()._untell(neighbour, entry)
+        return sorted(answers, key=lambda a: not is_unsubscription(a))
+
+
+class ConfirmsAtOnce(TreeRouting):
+    """Says that a subscription is in effect before anyone else knows of it."""
+
+    def _confirm_if_complete(self, entry: SubscriptionEntry) -> Answers:
+        entry.unconfirmed.clear()
+        return super()._confirm_if_complete(entry)
+
+
+class ForgetsEarlierInterest(TreeRouting):
+    """Does not send earlier subscriptions towards a new advertisement."""
+
+    def _tell(self, neighbour: Neighbour, entry: SubscriptionEntry) -> Answers:
+        return [] if entry.in_effect else super()._tell(neighbour, entry)
+
+
+class SendsBack(TreeRouting):
+    """Sends a publication where it came from."""
+
+    def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> dict[Hop, None]:
+        return self._interests.hops_wanting(publication)
+
+
+class NeverTakesBack(TreeRouting):
+    """Leaves subscriptions behind where no advertisement wants them any more."""
+
+    def _take_back(self, neighbour: Neighbour) -> Answers:
+        return []
+
+
+def is_unsubscription(answer: Send | Confirm) -> bool:
+    return isinstance(answer, Send) and isinstance(answer.message, Unsubscription)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [UnsubscribesFirst, ConfirmsAtOnce, ForgetsEarlierInterest, SendsBack, NeverTakesBack],
+)
+def test_random_trees_notice_a_broken_router(broken: type[TreeRouting]) -> None:
+    """The thousand runs above prove nothing unless they can fail."""
+    for seed in range(60):
+        try:
+            run = random_run(seed, broken)
+        except AssertionError:
+            return  # An invariant was quicker than the oracle.
+        if not run.oracle.is_satisfied:
+            return
+    pytest.fail(f"60 random runs did not notice that a router {broken.__doc__}")

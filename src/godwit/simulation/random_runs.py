@@ -15,12 +15,13 @@ from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, SubscriptionId
 from godwit.content.predicates import Operator, Predicate
 from godwit.content.values import Value
+from godwit.overlay import Overlay
 from godwit.overlay.topology import random_tree
 from godwit.overlay.tree import TreeRouting
 from godwit.simulation.clients import SimulatedClient
 from godwit.simulation.oracle import Oracle
 from godwit.simulation.resources import BrokerResources, LinkOptions
-from godwit.simulation.simulator import Overlay, Simulator
+from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
 
 CLASSES = ("STOCK", "SPORT")
@@ -51,7 +52,7 @@ class RandomRun:
 
 
 def random_run(
-    seed: int, overlay: Overlay = TreeRouting, *, brokers_max: int = 40, actions: int = 150
+    seed: int, overlay: Overlay = TreeRouting, *, brokers_max: int = 40, actions: int = 200
 ) -> RandomRun:
     """Build and run the scenario of `seed`, checking invariants after every step."""
     random = Random(seed)
@@ -71,6 +72,8 @@ def random_run(
         RandomClient(simulator.client(f"c{i}", at=random.choice(topology.brokers)), random)
         for i in range(random.randint(2, 12))
     ]
+    for client in clients[::2]:  # Or half of the run would pass before anyone can publish.
+        simulator.at(0.0, client.advertise)
     now_s = 0.0
     for _ in range(actions):
         now_s += random.expovariate(1.0 / random.choice((0.001, 0.2)))
@@ -92,12 +95,12 @@ class RandomClient:
 
     def act(self) -> None:
         action = self._random.choices(
-            (self._advertise, self._subscribe, self._publish, self._unsubscribe, self._unadvertise),
-            weights=(2, 4, 10, 2, 1),
+            (self.advertise, self._subscribe, self._publish, self._unsubscribe, self._unadvertise),
+            weights=(1, 5, 16, 3, 1),
         )[0]
         action()
 
-    def _advertise(self) -> None:
+    def advertise(self) -> None:
         filter = self._filter(every_attribute=True)
         if filter.is_satisfiable and len(self._advertisements) < 3:
             self._advertisements[self._client.advertise(filter)] = filter

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any
 
 from godwit.broker.core import Broker
 from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
-from godwit.broker.routing import Routing
 from godwit.broker.stimuli import Client, Neighbour
 from godwit.errors import UsageError
+from godwit.overlay import Overlay
 from godwit.overlay.topology import Topology
 from godwit.overlay.tree import TreeRouting
 from godwit.simulation.agenda import Action, Agenda
@@ -37,9 +37,6 @@ from godwit.simulation.resources import (
     BrokerResources,
     LinkOptions,
 )
-
-#: Makes the routing strategy of one broker from the names of its neighbours.
-Overlay: TypeAlias = Callable[[Sequence[str]], Routing]
 
 
 def no_modules(_broker: str) -> Sequence[PolicyModule]:

@@ -23,6 +23,7 @@ def test_random_trees_deliver_exactly_what_was_asked_for(first: int) -> None:
         run = random_run(seed)
         assert run.oracle.is_satisfied, f"replay with: godwit replay {seed}\n{run}"
         assert run.refusals == 0, f"seed {seed}: the random clients only do what is allowed"
+        assert run.leftovers == 0, f"replay with: godwit replay {seed}\n{run}"
         deliveries += run.statistics.deliveries
     assert deliveries > 0, "a run without deliveries proves nothing"
 
@@ -74,11 +75,11 @@ def is_unsubscription(answer: Send | Confirm) -> bool:
 )
 def test_random_trees_notice_a_broken_router(broken: type[TreeRouting]) -> None:
     """The thousand runs above prove nothing unless they can fail."""
-    for seed in range(60):
+    for seed in range(150):
         try:
             run = random_run(seed, broken)
         except AssertionError:
             return  # An invariant was quicker than the oracle.
-        if not run.oracle.is_satisfied:
+        if run.leftovers or not run.oracle.is_satisfied:
             return
-    pytest.fail(f"60 random runs did not notice that a router {broken.__doc__}")
+    pytest.fail(f"150 random runs did not notice that a router {broken.__doc__}")

@@ -35,6 +35,11 @@ class Routing(Protocol):
         """Subscriptions in the tables; the matching delay grows with it."""
         ...
 
+    @property
+    def advertisement_count(self) -> int:
+        """Advertisements in the tables."""
+        ...
+
     def handle(self, message: RoutingMessage, last_hop: Hop) -> Sequence[Send | Confirm]:
         """Take in one message about advertisements or subscriptions."""
         ...

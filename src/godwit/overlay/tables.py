@@ -53,11 +53,8 @@ class AdvertisementTable:
         self._entries: dict[AdvertisementId, AdvertisementEntry] = {}
         self._filters_by_hop: dict[Hop, dict[AdvertisementId, Filter]] = {}
 
-    def __contains__(self, id: AdvertisementId) -> bool:
-        return id in self._entries
-
-    def __iter__(self) -> Iterator[AdvertisementEntry]:
-        return iter(self._entries.values())
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def get(self, id: AdvertisementId) -> AdvertisementEntry | None:
         return self._entries.get(id)

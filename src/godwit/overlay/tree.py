@@ -74,6 +74,10 @@ class TreeRouting:
     def subscription_count(self) -> int:
         return len(self._interests)
 
+    @property
+    def advertisement_count(self) -> int:
+        return len(self._advertisements)
+
     def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> dict[Hop, None]:
         wanting = self._interests.hops_wanting(publication)
         wanting.pop(last_hop, None)

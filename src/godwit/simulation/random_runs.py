@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from godwit.broker.routing import Routing
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, SubscriptionId
 from godwit.content.predicates import Operator, Predicate
@@ -41,13 +42,15 @@ class RandomRun:
     oracle: Oracle
     statistics: Statistics
     refusals: int
+    leftovers: int
+    """Table entries of all brokers after everybody has withdrawn everything."""
 
     def __str__(self) -> str:
         found = "\n".join(f"  {violation}" for violation in self.oracle.violations[:10])
         return (
             f"seed {self.seed}: {self.brokers} brokers, {self.statistics.publications}"
             f" publications, {self.statistics.deliveries} deliveries,"
-            f" {self.oracle.violation_count} violations\n{found}"
+            f" {self.oracle.violation_count} violations, {self.leftovers} leftovers\n{found}"
         )
 
 
@@ -56,7 +59,8 @@ def random_run(
 ) -> RandomRun:
     """Build and run the scenario of `seed`, checking invariants after every step."""
     random = Random(seed)
-    topology = random_tree(random.randint(2, brokers_max), random)
+    # Small overlays make things meet more often, large ones make them meet later.
+    topology = random_tree(random.randint(2, random.choice((6, brokers_max))), random)
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
     # Half of the runs are nearly instantaneous, the others slow and far from FIFO across links.
     latency_s_mean = random.choice((0.001, 0.5))
@@ -78,10 +82,25 @@ def random_run(
     for _ in range(actions):
         now_s += random.expovariate(1.0 / random.choice((0.001, 0.2)))
         simulator.at(now_s, random.choice(clients).act)
+    # Once everything has arrived that will ever arrive: the oracle forgives what a subscriber who
+    # leaves has not had yet.
+    quiet_s = now_s + 2 * SETTLE_S
+    for client in clients:
+        simulator.at(quiet_s + random.uniform(0.0, 1.0), client.withdraw_everything)
     simulator.run()
     oracle.finish(simulator.now_s)
-    refusals = sum(len(client.refusals) for client in simulator.clients.values())
-    return RandomRun(seed, len(topology.brokers), oracle, statistics, refusals)
+    return RandomRun(
+        seed=seed,
+        brokers=len(topology.brokers),
+        oracle=oracle,
+        statistics=statistics,
+        refusals=sum(len(client.refusals) for client in simulator.clients.values()),
+        leftovers=sum(_entries(node.broker.routing) for node in simulator.brokers.values()),
+    )
+
+
+def _entries(routing: Routing) -> int:
+    return routing.subscription_count + routing.advertisement_count
 
 
 class RandomClient:
@@ -96,7 +115,7 @@ class RandomClient:
     def act(self) -> None:
         action = self._random.choices(
             (self.advertise, self._subscribe, self._publish, self._unsubscribe, self._unadvertise),
-            weights=(1, 5, 16, 3, 1),
+            weights=(1, 6, 12, 5, 1),
         )[0]
         action()
 
@@ -110,6 +129,12 @@ class RandomClient:
             id = self._random.choice(list(self._advertisements))
             del self._advertisements[id]
             self._client.unadvertise(id)
+
+    def withdraw_everything(self) -> None:
+        while self._subscriptions:
+            self._unsubscribe()
+        while self._advertisements:
+            self._unadvertise()
 
     def _subscribe(self) -> None:
         filter = self._filter(every_attribute=False)
@@ -126,10 +151,10 @@ class RandomClient:
             return
         id = self._random.choice(list(self._advertisements))
         advertised = self._advertisements[id]
-        drawn = (self._content(advertised) for _ in range(20))
-        content = next((content for content in drawn if advertised.permits(content)), None)
-        if content is not None:
-            self._client.publish(id, content)
+        for _ in range(self._random.randint(1, 10)):
+            content = self._content(advertised)
+            if advertised.permits(content):
+                self._client.publish(id, content)
 
     def _content(self, advertised: Filter) -> dict[str, Value]:
         draw = self._random

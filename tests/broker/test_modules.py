@@ -155,6 +155,22 @@ def test_control_publications_are_served_before_normal_ones() -> None:
     assert order.classes[arrived + 1] == "STOCK", "quotes were waiting when it overtook them"
 
 
+def test_a_modules_own_publication_overtakes_what_waits_at_its_broker() -> None:
+    order = OrderHandled("B1")
+    gossip = Gossip()
+    slow = BrokerResources(cpu_speed=1.0, matching_work_base=0.2)
+    simulator = Simulator(
+        chain(1), seed=1, modules=lambda _: [gossip], resources=slow, observers=[order]
+    )
+    paul = simulator.client("paul", at="B1")
+    advertisement = paul.advertise(Filter.parse("class = 'STOCK'"))
+    for _ in range(100):
+        simulator.at(4.5, paul.publish, advertisement, {"class": "STOCK"})
+    simulator.run(until_s=9.0)
+
+    assert order.classes.index("$LOAD") < 10
+
+
 def test_a_module_that_submits_nonsense_is_a_bug_of_ours_and_says_so() -> None:
     broker = Broker("B1", routing=TreeRouting(["B2"]), modules=[Gossip()])
     nonsense = Subscription(id=SubscriptionId("somebody/else"), filter=LOADS)

@@ -210,12 +210,13 @@ class Link:
         """Forget a subscription; the answer is who must be sent now that it is gone."""
         plane = self._planes[entry.is_control]
         id = entry.subscription.id
-        stepped = plane.remove(id)
-        self.waiting.pop(id, None)
-        for waiting in self.waiting.values():
-            waiting.pop(id, None)
+        front = plane.front_of(id)
+        if front is None:
+            self.waiting.pop(id, None)
+        else:
+            self.waiting.get(front, {}).pop(id, None)
         entry.unconfirmed.discard(self.neighbour)
-        return stepped
+        return plane.remove(id)
 
     def rewait(self, entry: SubscriptionEntry) -> None:
         """The front that `entry` waited behind has gone: wait for its new one, or for itself."""

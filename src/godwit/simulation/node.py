@@ -21,7 +21,13 @@ from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
 from godwit.broker.invariants import check_step
 from godwit.broker.stimuli import Client, Module, Neighbour, Received, Started, TimerFired
-from godwit.content.messages import Message, Notice, Publication, size_bytes
+from godwit.content.messages import (
+    Message,
+    Notice,
+    Publication,
+    is_control_content,
+    size_bytes,
+)
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer
 from godwit.simulation.resources import BrokerResources, LinkOptions
@@ -145,7 +151,7 @@ class SimulatedBroker:
         size = size_bytes(message)
         is_control = False
         if isinstance(message, Publication):
-            is_control = message.is_control
+            is_control = is_control_content(message.content)  # A module's is not stamped yet.
             if self.queued_bytes + size > self._resources.queue_memory_bytes:
                 self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
                 return

@@ -152,7 +152,8 @@ def test_control_publications_are_served_before_normal_ones() -> None:
 
     arrived = order.classes.index("$LOAD")
     assert arrived < 10
-    assert order.classes[arrived + 1] == "STOCK", "quotes were waiting when it overtook them"
+    assert order.classes[arrived : arrived + 2] == ["$LOAD", "$LOAD"], "B1's report and B2's own"
+    assert order.classes[arrived + 2] == "STOCK", "quotes were waiting when they overtook them"
 
 
 def test_a_modules_own_publication_overtakes_what_waits_at_its_broker() -> None:

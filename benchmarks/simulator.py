@@ -14,10 +14,10 @@ the oracle watching, as every experiment has.  The brokers' invariants are check
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.report import Row
 from godwit.simulation.agenda import Agenda
@@ -76,8 +76,14 @@ def full_run(scenario: StockScenario) -> tuple[float, float, int, int, int]:
     simulator.run(until_s=scenario.duration_s + QUIET_S)
     oracle.finish(simulator.now_s)
     minutes = (time.perf_counter() - start) / 60
-    mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return minutes, mebibytes, counted.handled, counted.deliveries, oracle.violation_count
+    return minutes, peak_mebibytes(), counted.handled, counted.deliveries, oracle.violation_count
+
+
+def peak_mebibytes() -> float:
+    """The most memory this process has had.  (ru_maxrss would start with its parent's peak.)"""
+    status = Path("/proc/self/status").read_text()
+    (peak,) = [line.split() for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(peak[1]) / 1024
 
 
 def rows(*, quick: bool) -> Iterator[list[Row]]:

@@ -43,7 +43,7 @@ class Gossip:
         self._sequence = count()
 
     def start(self, view: BrokerView, now_s: float) -> Iterable[Request]:
-        self._me = f"{view.broker}.{self.name}"
+        self._me = view.owner
         self._broker = view.broker
         self._advertisement = AdvertisementId(f"{self._me}/loads")
         yield Advertisement(id=self._advertisement, filter=LOADS)
@@ -176,5 +176,5 @@ def test_a_module_that_submits_nonsense_is_a_bug_of_ours_and_says_so() -> None:
     broker = Broker("B1", routing=TreeRouting(["B2"]), modules=[Gossip()])
     nonsense = Subscription(id=SubscriptionId("somebody/else"), filter=LOADS)
 
-    with pytest.raises(AssertionError, match=r"an id of B1\.gossip begins with"):
+    with pytest.raises(AssertionError, match=r"an id of \$B1\.gossip is"):
         broker.handle(Received(nonsense, Module("gossip")), now_s=0.0)

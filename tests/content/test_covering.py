@@ -72,3 +72,14 @@ def test_looking_for_a_cover_gives_up_after_a_while_and_looks_at_the_useful_firs
     assert covering.add("late", Filter.parse("x > 5 and y > 5 and z > 1")) is None
     covering.add("wider", Filter.parse("x > 0"))
     assert covering.add("soon", Filter.parse("x > 6 and w > 1")) == "wider"
+
+
+def test_looking_for_a_cover_gives_up_after_many_different_sets_of_attributes() -> None:
+    """Or thousands of filters, each on an attribute of its own, would all be looked at."""
+    covering = CoveringSet[str]()
+    for number in range(SCAN_MAX):
+        covering.add(f"n{number}", Filter.parse(f"a{number} = 1"))
+    covering.add("wide", Filter.parse("b = 1"))
+
+    assert covering.add("same", Filter.parse("b = 1")) == "wide", "equal filters are always found"
+    assert covering.add("covered", Filter.parse("b = 1 and x > 5")) is None

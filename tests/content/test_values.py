@@ -180,3 +180,31 @@ def test_a_comparison_takes_one_value(operator: Operator) -> None:
     for operand in (None, (1, 2), Kind.NUMBER):
         with pytest.raises(ContentError, match="is no value"):
             Predicate("a", operator, operand)
+
+
+class Word(str):
+    """A string that encoders do not know."""
+
+    __slots__ = ()
+
+
+def test_a_checked_record_is_a_plain_copy() -> None:
+    record = {"word": Word("a"), "number": 1}
+    checked = check_record(record)
+    record["number"] = 2
+
+    assert checked == {"word": "a", "number": 1}
+    assert type(checked["word"]) is str
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(ContentError, match="x: half a surrogate pair is no character"):
+        check_record({"x": "a\ud800"})
+    assert check_record({"x": "\U0001f426"}) == {"x": "\U0001f426"}
+
+
+def test_the_strings_of_a_filter_have_a_limit_together() -> None:
+    predicates = [Predicate("x", Operator.CONTAINS, f"{n:04d}" * 1024) for n in range(17)]
+    assert Filter(predicates[:16]).is_satisfiable
+    with pytest.raises(ContentError, match="strings of 69632 characters in one filter; at most"):
+        Filter(predicates)

@@ -340,3 +340,19 @@ def test_a_key_has_one_filter() -> None:
     index.add("a", Filter.parse("x > 6"))
     assert not index.match({"x": 6})
     assert list(index.match({"x": 7})) == ["a"]
+
+
+def test_boxes_that_come_and_go_leave_no_attributes_behind() -> None:
+    """A thousand passing filters, each on attributes of its own, beside a hundred that stay."""
+    index = MatchingIndex[int]()
+    for key in range(100):
+        index.add(key, Filter.parse(f"p > {key} and q < {key + 50}"))
+    for number in range(1000):
+        index.add(-1, Filter.parse(f"u{number} > 1 and v{number} < 9"))
+        assert len(index.match({"p": 30, "q": 20})) == 30
+        index.remove(-1)
+
+    ((shelf,),) = [group.shelves for s in index._schemas.values() for group in s.groups.values()]
+    assert isinstance(shelf, boxes.Boxes)
+    assert shelf._table is not None
+    assert len(shelf._table._columns.point({})) < 2 * 300

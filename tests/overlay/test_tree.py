@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from godwit.broker.effects import Send
 from godwit.broker.routing import Confirm
 from godwit.broker.stimuli import Client, Hop, Neighbour
@@ -249,3 +251,32 @@ def test_repeating_a_subscription_in_effect_confirms_it_again() -> None:
 
     assert b2.handle(ABOVE_5, B1) == [Send(B1, sub_in_effect(ABOVE_5))]
     assert b2.subscription_count == 1
+
+
+def test_a_late_confirmation_does_not_count_for_an_id_that_is_used_again() -> None:
+    b1 = TreeRouting(["B2"])
+    b2 = Neighbour("B2")
+    b1.handle(adv("paul/a1", "x is present"), b2)
+    first = structs.replace(sub("alice/s1", "x > 5"), edition=1)
+    second = structs.replace(sub("alice/s1", "x < 0"), edition=2)
+    b1.handle(first, ALICE)
+    b1.handle(unsub(first), ALICE)
+    b1.handle(second, ALICE)
+
+    assert b1.handle(SubscriptionInEffect(id=first.id, edition=1), b2) == []
+    in_effect = SubscriptionInEffect(id=first.id, edition=2)
+    assert b1.handle(in_effect, b2) == [Confirm(ALICE, in_effect)]
+
+
+def test_a_late_confirmation_of_an_earlier_advertisement_does_not_count_either() -> None:
+    b1 = TreeRouting(["B2"])
+    b2 = Neighbour("B2")
+    first = structs.replace(adv("paul/a1", "x is present"), edition=1)
+    second = structs.replace(adv("paul/a1", "y is present"), edition=2)
+    b1.handle(first, PAUL)
+    b1.handle(unadv(first), PAUL)
+    b1.handle(second, PAUL)
+
+    assert b1.handle(AdvertisementInEffect(id=first.id, edition=1), b2) == []
+    in_effect = AdvertisementInEffect(id=first.id, edition=2)
+    assert b1.handle(in_effect, b2) == [Confirm(PAUL, in_effect)]

@@ -90,6 +90,18 @@ def test_a_cleared_server_forgets_and_is_free() -> None:
     assert log.started == [("a", 0.0), ("c", 0.4)]
 
 
+def test_a_server_that_was_cleared_while_paused_does_not_wait_for_the_old_pause() -> None:
+    log = Log()
+    log.agenda.plan(0.0, lambda: log.server.pause(100.0))
+    log.offer("forgotten", 1.0)
+    log.agenda.plan(2.0, log.server.clear)
+    log.offer("a", 3.0)
+    log.offer("b", 3.5)
+    log.agenda.run(until_s=200.0)
+
+    assert log.started == [("a", 3.0), ("b", 4.0)]
+
+
 def test_equal_times_keep_the_order_of_planning() -> None:
     agenda = Agenda()
     done: list[int] = []

@@ -84,12 +84,11 @@ class Broker:
                 assert_never(stimulus)
 
     def _on_start(self, now_s: float) -> list[Effect]:
-        view = BrokerView(self.name, self.meters)
-        return [
-            effect
-            for name, module in self.modules.items()
-            for effect in self._perform(name, module.start(view, now_s))
-        ]
+        effects: list[Effect] = []
+        for name, module in self.modules.items():
+            view = BrokerView(self.name, self.sessions.owner(Module(name)), self.meters)
+            effects += self._perform(name, module.start(view, now_s))
+        return effects
 
     def _on_request(self, message: Message, hop: Client | Module, now_s: float) -> list[Effect]:
         """A client or a module asks for something."""

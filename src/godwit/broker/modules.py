@@ -42,13 +42,16 @@ class BrokerView:
     """What a module may read of its broker."""
 
     broker: str
+    owner: str
+    """The module's name as a client: its publisher name, and the first part of its ids."""
+
     meters: Meters
 
 
 class PolicyModule(Protocol):
     @property
     def name(self) -> str:
-        """Unique within the broker; ids of its messages are `<broker>.<name>/<anything>`."""
+        """Unique within the broker."""
         ...
 
     def start(self, view: BrokerView, now_s: float) -> Iterable[Request]:

@@ -4,16 +4,21 @@ Everything a client (or a module, which is a client inside the broker) sends pas
 it reaches the router, and is refused with a reason if it breaks a rule.  What comes from a
 neighbour has passed another broker's door.
 
-C1  An id is used once and only by its owner, and begins with the owner's name.
+C1  An id belongs to one client: it is the owner's name, a slash, and a word without one.
 C2  A publication conforms to an advertisement of its publisher that is in effect, so that no
     subscription it matches can be off its path.
 C3  A publisher's sequence numbers rise, so that order and identity are checkable everywhere.
 C4  Only modules speak in control classes; anyone may listen to them.
+C5  A request that is refused leaves no trace.
+
+An id may be used again once it was withdrawn.  Every use has its own edition, so that a late
+confirmation of an earlier use, still on its way through the overlay, is not taken for this one's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 
 import msgspec
 
@@ -21,6 +26,9 @@ from godwit.broker.stimuli import Client, Module
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     HEADER_BYTES,
+    ID_LENGTH_MAX,
+    PAYLOAD_BYTES_MAX,
+    SEQUENCE_MAX,
     Advertisement,
     AdvertisementId,
     Message,
@@ -29,12 +37,16 @@ from godwit.content.messages import (
     SubscriptionId,
     Unadvertisement,
     Unsubscription,
+    body_bytes,
     is_control_content,
     is_control_filter,
-    publication_body_bytes,
 )
-from godwit.content.values import check_record
+from godwit.content.values import Record, check_record
 from godwit.errors import ContentError
+
+#: Names of modules, as clients of their broker, start with this.
+RESERVED_PREFIX = "$"
+CONTROL_IS_RESERVED = "control classes, which start with '$', are the brokers' own"
 
 
 class Refused(Exception):  # noqa: N818  A refusal is an answer, not an error of ours.
@@ -58,37 +70,47 @@ class Sessions:
     def __init__(self, broker: str) -> None:
         self._broker = broker
         self._sessions: dict[Client | Module, Session] = {}
+        self._editions = count(1)
 
     def of(self, hop: Client | Module) -> Session:
         session = self._sessions.get(hop)
         if session is None:
-            owner = hop.name if isinstance(hop, Client) else f"{self._broker}.{hop.name}"
-            session = self._sessions[hop] = Session(owner)
+            session = self._sessions[hop] = Session(self.owner(hop))
         return session
+
+    def owner(self, hop: Client | Module) -> str:
+        """The name that ids and publications of `hop` carry."""
+        return hop.name if isinstance(hop, Client) else module_owner(self._broker, hop.name)
 
     def admit(self, message: Message, hop: Client | Module, now_s: float) -> Message:
         """Give the message back as the router may have it, or raise Refused."""
+        if isinstance(hop, Client) and hop.name.startswith(RESERVED_PREFIX):
+            raise Refused(f"names that start with {RESERVED_PREFIX!r} are the brokers' own")
         session = self.of(hop)
         match message:
             case Publication():
                 return _admit_publication(message, session, hop, now_s)
             case Advertisement():
-                _check_new(message.id, session, message.filter)
+                _check_new(message, session)
                 if message.id in session.advertisements:
                     raise Refused(f"advertisement {message.id} exists already")
                 if is_control_filter(message.filter) and not isinstance(hop, Module):
-                    raise Refused("control classes, which start with '$', are the brokers' own")
+                    raise Refused(CONTROL_IS_RESERVED)
                 session.advertisements[message.id] = message.filter
+                return msgspec.structs.replace(message, edition=next(self._editions))
             case Subscription():
-                _check_new(message.id, session, message.filter)
+                _check_new(message, session)
                 if message.id in session.subscriptions:
                     raise Refused(f"subscription {message.id} exists already")
                 session.subscriptions.add(message.id)
+                return msgspec.structs.replace(message, edition=next(self._editions))
             case Unadvertisement():
+                _check_id(message.id)
                 if session.advertisements.pop(message.id, None) is None:
                     raise Refused(f"{session.owner} has no advertisement {message.id}")
                 session.in_effect.discard(message.id)
             case Unsubscription():
+                _check_id(message.id)
                 if message.id not in session.subscriptions:
                     raise Refused(f"{session.owner} has no subscription {message.id}")
                 session.subscriptions.remove(message.id)
@@ -103,20 +125,33 @@ class Sessions:
             session.in_effect.add(advertisement)
 
 
-def _check_new(id: str, session: Session, filter: Filter) -> None:
-    if not id.startswith(f"{session.owner}/"):
-        raise Refused(f"an id of {session.owner} begins with '{session.owner}/'; got {id!r}")
-    if not filter.is_satisfiable:
-        raise Refused(f"nothing can match {filter}")
+def module_owner(broker: str, module: str) -> str:
+    """The name of a module as a client.  No client can have it."""
+    return f"{RESERVED_PREFIX}{broker}.{module}"
+
+
+def _check_id(id: object) -> str:
+    if not isinstance(id, str) or len(id) > ID_LENGTH_MAX:
+        raise Refused(f"an id is a string of at most {ID_LENGTH_MAX} characters")
+    return id
+
+
+def _check_new(request: Advertisement | Subscription, session: Session) -> None:
+    owner, slash, word = _check_id(request.id).rpartition("/")
+    if owner != session.owner or not slash or not word:
+        raise Refused(
+            f"an id of {session.owner} is '{session.owner}/' and a word; got {request.id!r}"
+        )
+    if not isinstance(request.filter, Filter):
+        raise Refused(f"{request.id} has no filter")
+    if not request.filter.is_satisfiable:
+        raise Refused(f"nothing can match {request.filter}")
 
 
 def _admit_publication(
     publication: Publication, session: Session, hop: Client | Module, now_s: float
 ) -> Publication:
-    if publication.publisher != session.owner:
-        raise Refused(f"{session.owner} cannot publish as {publication.publisher}")
-    if publication.sequence <= session.last_sequence:
-        raise Refused(f"sequence numbers rise: {session.last_sequence} was used already")
+    _check_envelope(publication, session)
     try:
         content = check_record(publication.content)
     except ContentError as error:
@@ -127,22 +162,39 @@ def _admit_publication(
     if publication.advertisement not in session.in_effect:
         raise Refused(f"advertisement {publication.advertisement} is not in effect yet")
     if not advertisement.permits(content):
-        raise Refused(_why_not_permitted(advertisement, publication))
+        raise Refused(_why_not_permitted(advertisement, content))
     is_control = is_control_content(content)
     if is_control and not isinstance(hop, Module):
-        raise Refused("control classes, which start with '$', are the brokers' own")
+        raise Refused(CONTROL_IS_RESERVED)
     session.last_sequence = publication.sequence
     return msgspec.structs.replace(
         publication,
+        content=content,
         is_control=is_control,
         accepted_s=now_s,
-        size_bytes=HEADER_BYTES + publication_body_bytes(publication),
+        size_bytes=HEADER_BYTES + body_bytes(content, publication.payload),
     )
 
 
-def _why_not_permitted(advertisement: Filter, publication: Publication) -> str:
-    unnamed = publication.content.keys() - advertisement.constraints.keys()
+def _check_envelope(publication: Publication, session: Session) -> None:
+    """The fields around the content.  A codec checks types as well, but we do not count on one."""
+    if publication.publisher != session.owner:
+        raise Refused(f"{session.owner} cannot publish as {publication.publisher}")
+    sequence, ttl_hops = publication.sequence, publication.ttl_hops
+    if type(sequence) is not int or not 0 <= sequence <= SEQUENCE_MAX:
+        raise Refused(f"a sequence number is an integer from 0 to {SEQUENCE_MAX}")
+    if sequence <= session.last_sequence:
+        raise Refused(f"sequence numbers rise: {session.last_sequence} was used already")
+    if ttl_hops is not None and (type(ttl_hops) is not int or ttl_hops < 0):
+        raise Refused("a time to live is a number of hops, or none")
+    if not isinstance(publication.payload, bytes) or len(publication.payload) > PAYLOAD_BYTES_MAX:
+        raise Refused(f"a payload is at most {PAYLOAD_BYTES_MAX} bytes")
+    _check_id(publication.advertisement)
+
+
+def _why_not_permitted(advertisement: Filter, content: Record) -> str:
+    unnamed = content.keys() - advertisement.constraints.keys()
     if unnamed:
         return f"the advertisement does not name the attribute {min(unnamed)}"
-    failure = advertisement.explain(publication.content).failures[0]
+    failure = advertisement.explain(content).failures[0]
     return f"the advertisement does not permit this: {failure}"

@@ -13,13 +13,14 @@ V2  A front that leaves is replaced by the maximal ones among those behind it th
 
 Finding a cover looks only at fronts that fix the same attributes to the same values as the
 newcomer (a cover cannot fix what the covered leaves open), the most useful first, and gives up
-after SCAN_MAX of them.  Giving up costs traffic, never a delivery, and bounds the time that any
-one subscription can take.
+after SCAN_MAX of them, and after SCAN_MAX different sets of attributes.  Giving up costs traffic,
+never a delivery, and bounds the time that any one subscription can take.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import islice
 from typing import Generic, TypeVar
 
 from godwit.content.filters import Filter
@@ -104,7 +105,7 @@ class CoveringSet(Generic[K]):
         if equal is not None and equal != key:
             return equal
         fixed = _fixed(filter)
-        for attributes, by_values in self._fronts.items():
+        for attributes, by_values in islice(self._fronts.items(), SCAN_MAX):
             if not fixed.keys() >= set(attributes):
                 continue
             fronts = by_values.get(tuple(fixed[name] for name in attributes))

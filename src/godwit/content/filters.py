@@ -21,7 +21,7 @@ from godwit.content.explanation import Explanation, explain
 from godwit.content.predicates import Predicate
 from godwit.content.regions import Constraint
 from godwit.content.text import format_padres, format_readable, parse_predicates
-from godwit.content.values import PREDICATES_PER_FILTER_MAX, Record
+from godwit.content.values import CHARACTERS_PER_FILTER_MAX, PREDICATES_PER_FILTER_MAX, Record
 from godwit.errors import ContentError
 
 
@@ -50,6 +50,12 @@ class Filter:
             raise ContentError(
                 f"a filter of {len(self.predicates)} predicates;"
                 f" 1 to {PREDICATES_PER_FILTER_MAX} are allowed"
+            )
+        characters = sum(predicate.characters for predicate in self.predicates)
+        if characters > CHARACTERS_PER_FILTER_MAX:
+            raise ContentError(
+                f"strings of {characters} characters in one filter;"
+                f" at most {CHARACTERS_PER_FILTER_MAX} are allowed"
             )
         constraints: dict[str, Constraint] = {}
         for predicate in self.predicates:

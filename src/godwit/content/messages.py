@@ -1,8 +1,8 @@
 """What travels between clients and brokers.  Nouns only: routing lives in overlay/.
 
 Messages are msgspec structs: as cheap to make as a tuple, frozen, and ready for a wire.  An
-advertisement or subscription id is `<client>/<anything>`, so ids are unique wherever client
-names are, and a broker can tell whose they are.
+advertisement or subscription id is `<client>/<anything without a slash>`, so ids are unique
+wherever client names are, and a broker can tell whose they are.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ SubscriptionId = NewType("SubscriptionId", str)
 #: Classes of control publications start with this; see `is_control_filter`.
 CONTROL_CLASS_PREFIX = "$"
 
+ID_LENGTH_MAX = 256
+PAYLOAD_BYTES_MAX = 1_048_576
+SEQUENCE_MAX = 2**63 - 1
+
 #: Ids, sequence number, flags and time stamps of one message, about.
 HEADER_BYTES = 40
 
@@ -30,6 +34,8 @@ class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
 
     id: AdvertisementId
     filter: Filter
+    edition: int = 0
+    """Set by the first broker: which use of the id this is, if it is used again."""
 
 
 class Unadvertisement(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +48,7 @@ class AdvertisementInEffect(msgspec.Struct, frozen=True, kw_only=True):
     """From here on, what is published under the advertisement reaches every subscription."""
 
     id: AdvertisementId
+    edition: int = 0
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +56,9 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     id: SubscriptionId
     filter: Filter
+    edition: int = 0
+    """Set by the first broker: which use of the id this is, if it is used again."""
+
     local_only: bool = False
     """Match at the subscriber's own broker and tell no other."""
 
@@ -63,6 +73,7 @@ class SubscriptionInEffect(msgspec.Struct, frozen=True, kw_only=True):
     """From here on, every matching publication will be delivered."""
 
     id: SubscriptionId
+    edition: int = 0
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +148,7 @@ def size_bytes(message: Message | Notice) -> int:
     """How many bytes `message` takes on a link, near enough for bandwidth models."""
     if isinstance(message, Publication):
         # Stamped once by the first broker: encoding at each hop would dominate.
-        return message.size_bytes or HEADER_BYTES + publication_body_bytes(message)
+        return message.size_bytes or HEADER_BYTES + body_bytes(message.content, message.payload)
     match message:
         case Advertisement() | Subscription():
             return HEADER_BYTES + len(message.filter.padres())
@@ -147,5 +158,5 @@ def size_bytes(message: Message | Notice) -> int:
             return HEADER_BYTES
 
 
-def publication_body_bytes(publication: Publication) -> int:
-    return len(msgspec.msgpack.encode(publication.content)) + len(publication.payload)
+def body_bytes(content: Record, payload: bytes) -> int:
+    return len(msgspec.msgpack.encode(content)) + len(payload)

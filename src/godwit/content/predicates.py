@@ -81,6 +81,12 @@ class Predicate:
         return self.attribute, self.operator, hash_key(operand)
 
     @property
+    def characters(self) -> int:
+        """How long the strings of the operand are, all together."""
+        values = self.operand if isinstance(self.operand, tuple) else (self.operand,)
+        return sum(len(value) for value in values if isinstance(value, str))
+
+    @property
     def constraint(self) -> Constraint:
         """The values that satisfy this predicate.  All are of the operand's own kind."""
         match self.operator, self.operand:

@@ -30,6 +30,8 @@ from godwit.content.values import (
     ATTRIBUTE_PATTERN,
     PREDICATES_PER_FILTER_MAX,
     STRING_LENGTH_MAX,
+    TEXT_LENGTH_MAX,
+    VALUES_PER_LIST_MAX,
     Kind,
     Record,
     Value,
@@ -79,9 +81,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 def parse_predicates(text: str) -> tuple[Predicate, ...]:
     """Read a filter in either form: PADRES text starts with a bracket, readable text does not."""
-    if not isinstance(text, str):
-        raise ContentError(f"a filter is text; got {type(text).__name__}")
-    scanner = Scanner(text)
+    scanner = Scanner(_checked_text(text, "a filter"))
     read = _padres_predicate if scanner.at("[") else _readable_predicate
     predicates = [read(scanner)]
     while not scanner.at_end:
@@ -100,9 +100,7 @@ def parse_predicates(text: str) -> tuple[Predicate, ...]:
 
 def parse_record(text: str) -> Record:
     """Read a record in PADRES form: `[attribute,value],[attribute,value],...`."""
-    if not isinstance(text, str):
-        raise ContentError(f"a record is text; got {type(text).__name__}")
-    scanner = Scanner(text)
+    scanner = Scanner(_checked_text(text, "a record"))
     record: dict[str, Value] = {}
     while True:
         scanner.expect("[", "'[' and a pair [attribute,value]")
@@ -117,6 +115,16 @@ def parse_record(text: str) -> Record:
             scanner.expect_end("the end of the record")
             return check_record(record)
         scanner.expect(",", "',' and another [attribute,value], or the end")
+
+
+def _checked_text(text: object, what: str) -> str:
+    if not isinstance(text, str):
+        raise ContentError(f"{what} is text; got {type(text).__name__}")
+    if len(text) > TEXT_LENGTH_MAX:
+        raise ContentError(
+            f"{what} of {len(text)} characters; at most {TEXT_LENGTH_MAX} are allowed"
+        )
+    return text
 
 
 def _padres_predicate(scanner: Scanner) -> Predicate:
@@ -206,6 +214,8 @@ def _values(scanner: Scanner, read: ValueReader) -> tuple[Value, ...]:
     values = [read(scanner)]
     while not scanner.take(")"):
         scanner.expect(",", "',' and another value, or ')'")
+        if len(values) == VALUES_PER_LIST_MAX:
+            raise scanner.error(f"at most {VALUES_PER_LIST_MAX} values in a list")
         values.append(read(scanner))
     return tuple(values)
 

@@ -25,6 +25,10 @@ ATTRIBUTE_LENGTH_MAX = 128
 STRING_LENGTH_MAX = 4096
 PREDICATES_PER_FILTER_MAX = 64
 VALUES_PER_LIST_MAX = 1024
+#: All strings of a filter together: bounds the work of comparing two of them.
+CHARACTERS_PER_FILTER_MAX = 65_536
+#: A filter or record as text.
+TEXT_LENGTH_MAX = 1_000_000
 
 # 64 bits, because that is what every wire format and column store agrees on.
 INTEGER_MIN = -(2**63)
@@ -33,6 +37,10 @@ INTEGER_MAX = 2**63 - 1
 #: Attribute names: a letter or _, then letters, digits and the punctuation seen in the wild
 #: (`openClose%Diff`, `geo.lat`, `x-priority`).
 ATTRIBUTE_PATTERN = re.compile(r"[^\W\d][\w.%$#@:/-]*")
+
+
+#: Python strings can hold these, but no encoding can carry them.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Kind(Enum):
@@ -85,7 +93,7 @@ def _is_attribute(name: str) -> bool:
 def check_value(value: object, *, of: str) -> Value:
     """Give `value` back if the language has it, else say what is wrong with attribute `of`.
 
-    A number comes back as a plain int or float: numpy's float is a Python float too, but it
+    It comes back as a plain int, float, str or bool: numpy's float is a Python float too, but it
     prints differently and rounds integers before it compares them.
     """
     match value:
@@ -105,15 +113,17 @@ def check_value(value: object, *, of: str) -> Value:
                     f"{of}: a string of {len(value)} characters;"
                     f" at most {STRING_LENGTH_MAX} are allowed"
                 )
-            return value
+            if not value.isascii() and _SURROGATE.search(value):
+                raise ContentError(f"{of}: half a surrogate pair is no character")
+            return str(value)
         case _:
             raise ContentError(
                 f"{of}: {type(value).__name__} is no value; use a number, a string or a boolean"
             )
 
 
-def check_record(record: Mapping[str, object]) -> Record:
-    """Give `record` back if every rule of the language holds for it."""
+def check_record(record: Mapping[str, object]) -> dict[str, Value]:
+    """A copy of `record`, of plain values, if every rule of the language holds for it."""
     if not isinstance(record, Mapping):
         raise ContentError(f"a record maps attributes to values; got {type(record).__name__}")
     if not record:

@@ -6,7 +6,8 @@ Boxes wait in `pending` until the next match or until there are many, because Nu
 thousand boxes in the time of twenty single ones.  Removed boxes free their slots at once.
 
 Bitsets are cut at quantiles of the bounds that were there at the time, so they are built anew when
-the number of boxes has changed by a factor; that costs each box a few microseconds in its life.
+the number of boxes has changed by a factor, and when most boxes have been replaced by others: those
+may have other bounds, and other attributes.  That costs each box a few microseconds in its life.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ CAPACITY_GROWTH = 1.25
 CAPACITY_MIN = 64
 #: New quantiles when there are so many times more boxes than at the last time, or fewer.
 REBUILD_FACTOR = 4
+#: And when so many times as many boxes have come as there are.
+REPLACED_FACTOR = 2
 
 #: Bits of candidates that a batch holds at a time: 2 MB once they are unpacked.
 _BATCH_BITS = 2_000_000
@@ -45,6 +48,7 @@ class BoxTable(Generic[K]):
         self._free: list[int] = []
         self._used = 0  # Slots from here on have never been used.
         self._built_size = 0
+        self._written = 0  # Boxes that have come since then.
         self._pending = dict(boxes)
         self._columns = Columns(0, 1)
         self._bitsets = Bitsets(0, [])
@@ -118,7 +122,11 @@ class BoxTable(Generic[K]):
         self._make_room(pending)
         start, reuses_slots = self._used, bool(self._free)
         slots = [self._write(key, box) for key, box in pending.items()]
-        if len(self._slots) > REBUILD_FACTOR * self._built_size:
+        if len(
+            self._slots
+        ) > REBUILD_FACTOR * self._built_size or self._written > REPLACED_FACTOR * max(
+            len(self._slots), CAPACITY_MIN
+        ):
             self._rebuild()
         elif len(slots) >= BULK_MIN and not reuses_slots:
             self._bitsets.add_range(start, self._used, self._columns)
@@ -133,6 +141,7 @@ class BoxTable(Generic[K]):
         else:
             slot = self._used
             self._used += 1
+        self._written += 1
         self._slots[key] = slot
         self._keys[slot] = key
         self._columns.write(slot, box.intervals[:INTERVALS_MAX])
@@ -164,6 +173,7 @@ class BoxTable(Generic[K]):
         self._slots = {key: new_slots[slot] for key, slot in self._slots.items()}
         self._free = []
         self._used = self._built_size = len(kept)
+        self._written = 0
         self._bitsets = Bitsets(capacity, choose_axes(self._columns, len(kept)))
         self._bitsets.add_range(0, len(kept), self._columns)
 

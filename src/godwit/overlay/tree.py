@@ -89,14 +89,14 @@ class TreeRouting:
         match message:
             case Subscription():
                 return self._on_subscription(message, last_hop)
-            case SubscriptionInEffect(id=id):
-                return self._on_subscription_in_effect(id, last_hop)
+            case SubscriptionInEffect():
+                return self._on_subscription_in_effect(message, last_hop)
             case Unsubscription(id=id):
                 return self._on_unsubscription(id, last_hop)
             case Advertisement():
                 return self._on_advertisement(message, last_hop)
-            case AdvertisementInEffect(id=id):
-                return self._on_advertisement_in_effect(id, last_hop)
+            case AdvertisementInEffect():
+                return self._on_advertisement_in_effect(message, last_hop)
             case Unadvertisement(id=id):
                 return self._on_unadvertisement(id, last_hop)
             case _:
@@ -122,15 +122,17 @@ class TreeRouting:
             answers += self._confirm_advertisement(entry, last_hop)
         return answers
 
-    def _on_advertisement_in_effect(self, id: AdvertisementId, last_hop: Hop) -> Answers:
-        entry = self._advertisements.get(id)
-        if entry is None or last_hop not in entry.unconfirmed:
+    def _on_advertisement_in_effect(self, notice: AdvertisementInEffect, last_hop: Hop) -> Answers:
+        entry = self._advertisements.get(notice.id)
+        if entry is None or entry.advertisement.edition != notice.edition:
             return []  # It was withdrawn meanwhile.
         entry.unconfirmed -= {last_hop}
         return [] if entry.unconfirmed else self._confirm_advertisement(entry, entry.last_hop)
 
     def _confirm_advertisement(self, entry: AdvertisementEntry, to: Hop) -> Answers:
-        return [_answer(to, AdvertisementInEffect(id=entry.advertisement.id))]
+        advertisement = entry.advertisement
+        notice = AdvertisementInEffect(id=advertisement.id, edition=advertisement.edition)
+        return [_answer(to, notice)]
 
     def _on_unadvertisement(self, id: AdvertisementId, last_hop: Hop) -> Answers:
         entry = self._advertisements.get(id)
@@ -162,8 +164,7 @@ class TreeRouting:
     def _on_subscription(self, subscription: Subscription, last_hop: Hop) -> Answers:
         known = self._interests.get(subscription.id)
         if known is not None:  # A repetition, or an id used twice: the first one stands.
-            notice = SubscriptionInEffect(id=subscription.id)
-            return [_answer(last_hop, notice)] if known.in_effect else []
+            return self._confirm_subscription(known, last_hop) if known.in_effect else []
         entry = self._interests.add(subscription, last_hop)
         answers: Answers = []
         for neighbour in self._links:
@@ -213,11 +214,14 @@ class TreeRouting:
         self._interests.remove(entry)
         return answers
 
-    def _on_subscription_in_effect(self, id: SubscriptionId, last_hop: Hop) -> Answers:
-        if not isinstance(last_hop, Neighbour):
+    def _on_subscription_in_effect(self, notice: SubscriptionInEffect, last_hop: Hop) -> Answers:
+        confirmed = self._interests.get(notice.id)
+        if not isinstance(last_hop, Neighbour) or confirmed is None:
             return []
+        if confirmed.subscription.edition != notice.edition:
+            return []  # It was withdrawn meanwhile, and its id is in use again.
         answers: Answers = []
-        for waiting in self._links[last_hop].waiting.pop(id, {}):
+        for waiting in self._links[last_hop].waiting.pop(notice.id, {}):
             entry = self._interests[waiting]
             entry.unconfirmed.discard(last_hop)
             answers += self._confirm_if_complete(entry)
@@ -227,7 +231,12 @@ class TreeRouting:
         if entry.in_effect or entry.unconfirmed:
             return []
         entry.in_effect = True
-        return [_answer(entry.last_hop, SubscriptionInEffect(id=entry.subscription.id))]
+        return self._confirm_subscription(entry, entry.last_hop)
+
+    def _confirm_subscription(self, entry: SubscriptionEntry, to: Hop) -> Answers:
+        subscription = entry.subscription
+        notice = SubscriptionInEffect(id=subscription.id, edition=subscription.edition)
+        return [_answer(to, notice)]
 
     # -- invariants ----------------------------------------------------------------------------
 

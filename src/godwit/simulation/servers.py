@@ -32,7 +32,7 @@ class Server(Generic[T]):
         self._serve = serve
         self._control: deque[tuple[float, T]] = deque()
         self._normal: deque[tuple[float, T]] = deque()
-        self._is_wake_planned = False
+        self._wake_planned: object | None = None
 
     def wait(self, item: T, is_control: bool, ready_s: float) -> None:
         """Serve `item` when its turn comes, not before `ready_s`.  Items come in order of it."""
@@ -51,15 +51,18 @@ class Server(Generic[T]):
         self._normal.clear()
         self.waiting = 0
         self.free_at_s = self._agenda.now_s
+        self._wake_planned = None  # The one that is planned finds that it is no longer wanted.
         return dropped
 
     def _wake(self, at_s: float) -> None:
-        if not self._is_wake_planned:
-            self._is_wake_planned = True
-            self._agenda.plan(at_s, self._on_wake)
+        if self._wake_planned is None:
+            self._wake_planned = object()
+            self._agenda.plan(at_s, self._on_wake, self._wake_planned)
 
-    def _on_wake(self) -> None:
-        self._is_wake_planned = False
+    def _on_wake(self, planned: object) -> None:
+        if planned is not self._wake_planned:
+            return
+        self._wake_planned = None
         now_s = self._agenda.now_s
         if now_s >= self.free_at_s:  # Else it was paused meanwhile.
             for lane in (self._control, self._normal):

@@ -1,0 +1,111 @@
+"""The client door against everything that is not quite a message.  No trace, no crash, a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from godwit.broker.sessions import Refused, Sessions
+from godwit.broker.stimuli import Client, Module
+from godwit.content.filters import Filter
+from godwit.content.messages import (
+    Advertisement,
+    AdvertisementId,
+    Message,
+    Publication,
+    Subscription,
+    SubscriptionId,
+    Unadvertisement,
+    Unsubscription,
+)
+
+PAUL = Client("paul")
+X = Filter.parse("x is present")
+ANYTHING: Any = object()
+
+
+def door() -> Sessions:
+    sessions = Sessions("B1")
+    advertisement = Advertisement(id=AdvertisementId("paul/a1"), filter=X)
+    sessions.admit(advertisement, PAUL, 0.0)
+    sessions.confirm(advertisement.id, PAUL)
+    return sessions
+
+
+def publication(**changed: Any) -> Publication:
+    fields: dict[str, Any] = {
+        "publisher": "paul",
+        "sequence": 1,
+        "advertisement": "paul/a1",
+        "content": {"x": 1},
+    }
+    return Publication(**{**fields, **changed})
+
+
+def subscription(id: Any, filter: Any = X) -> Subscription:
+    return Subscription(id=id, filter=filter)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        pytest.param(publication(content=[1]), "a record maps", id="content that is no record"),
+        pytest.param(publication(content=None), "a record maps", id="no content"),
+        pytest.param(publication(content={1: 2}), "no attribute name", id="a number for a name"),
+        pytest.param(publication(content={"x": "\ud800"}), "surrogate", id="half a character"),
+        pytest.param(publication(content={"x": None}), "NoneType is no value", id="no value"),
+        pytest.param(publication(sequence="1"), "sequence number", id="a sequence string"),
+        pytest.param(publication(sequence=True), "sequence number", id="a sequence boolean"),
+        pytest.param(publication(sequence=2**70), "sequence number", id="a huge sequence"),
+        pytest.param(publication(ttl_hops="1"), "time to live", id="a string to live"),
+        pytest.param(publication(ttl_hops=-1), "time to live", id="less than no time to live"),
+        pytest.param(publication(payload="abc"), "a payload is", id="a payload of text"),
+        pytest.param(publication(payload=bytes(2**20 + 1)), "a payload is", id="a huge payload"),
+        pytest.param(publication(advertisement=[]), "an id is", id="a list for an id"),
+        pytest.param(publication(publisher="mary"), "cannot publish as mary", id="another name"),
+        pytest.param(subscription(5), "an id is", id="a number for an id"),
+        pytest.param(subscription("paul/" + "s" * 256), "an id is", id="a long id"),
+        pytest.param(subscription("paul/"), "and a word", id="half an id"),
+        pytest.param(subscription("paul/a/s"), "and a word", id="an id of client paul/a"),
+        pytest.param(subscription("paul/s1", "x > 1"), "has no filter", id="text for a filter"),
+        pytest.param(Unsubscription(id=ANYTHING), "an id is", id="no id to unsubscribe"),
+        pytest.param(Unadvertisement(id=ANYTHING), "an id is", id="no id to unadvertise"),
+    ],
+)
+def test_what_is_no_message_is_refused_and_leaves_no_trace(message: Message, reason: str) -> None:
+    sessions = door()
+
+    with pytest.raises(Refused, match=reason):
+        sessions.admit(message, PAUL, 1.0)
+    assert sessions.of(PAUL).last_sequence == -1
+    assert not sessions.of(PAUL).subscriptions
+    assert sessions.admit(publication(), PAUL, 2.0)
+
+
+def test_what_was_admitted_does_not_change_with_the_callers_record() -> None:
+    content = {"x": 1}
+    admitted = door().admit(publication(content=content), PAUL, 1.0)
+    content["x"] = -5
+
+    assert isinstance(admitted, Publication)
+    assert admitted.content == {"x": 1}
+
+
+def test_each_use_of_an_id_is_an_edition_of_its_own() -> None:
+    sessions = door()
+    first = sessions.admit(subscription("paul/s1"), PAUL, 0.0)
+    sessions.admit(Unsubscription(id=SubscriptionId("paul/s1")), PAUL, 0.0)
+    second = sessions.admit(subscription("paul/s1"), PAUL, 0.0)
+
+    assert isinstance(first, Subscription)
+    assert isinstance(second, Subscription)
+    assert first.edition != second.edition
+
+
+def test_no_client_can_take_the_name_of_a_module() -> None:
+    sessions = door()
+    owner = sessions.owner(Module("gossip"))
+
+    with pytest.raises(Refused, match="names that start with '\\$' are the brokers' own"):
+        sessions.admit(subscription(f"{owner}/s1"), Client(owner), 0.0)

@@ -46,6 +46,8 @@ class SimulatedClient:
     ) -> None:
         self.name = name
         self.refusals: list[Refusal] = []
+        self.unconfirmed: set[AdvertisementId | SubscriptionId] = set()
+        """What it asked for and still wants, but was not told to be in effect."""
         self._agenda = agenda
         self._uplink = uplink
         self._arrive = arrive
@@ -61,6 +63,7 @@ class SimulatedClient:
     def advertise(self, filter: Filter) -> AdvertisementId:
         id = AdvertisementId(f"{self.name}/a{next(self._serial)}")
         self._held[id] = deque()
+        self.unconfirmed.add(id)
         self._send(Advertisement(id=id, filter=filter))
         return id
 
@@ -68,6 +71,7 @@ class SimulatedClient:
         """Withdraw; what still waits for the advertisement to be in effect is never published."""
         self._held.pop(id)
         self._in_effect.discard(id)
+        self.unconfirmed.discard(id)
         self._send(Unadvertisement(id=id))
 
     def publish(self, advertisement: AdvertisementId, content: dict[str, Value]) -> None:
@@ -85,11 +89,13 @@ class SimulatedClient:
     def subscribe(self, filter: Filter, *, local_only: bool = False) -> SubscriptionId:
         id = SubscriptionId(f"{self.name}/s{next(self._serial)}")
         subscription = Subscription(id=id, filter=filter, local_only=local_only)
+        self.unconfirmed.add(id)
         self._observer.on_subscribing(self.name, subscription, self._agenda.now_s)
         self._send(subscription)
         return id
 
     def unsubscribe(self, id: SubscriptionId) -> None:
+        self.unconfirmed.discard(id)
         self._observer.on_unsubscribing(self.name, id, self._agenda.now_s)
         self._send(Unsubscription(id=id))
 
@@ -99,6 +105,7 @@ class SimulatedClient:
         """The broker answers.  (Publications go to the observers, many clients at a time.)"""
         match notice:
             case SubscriptionInEffect(id=id):
+                self.unconfirmed.discard(id)
                 self._observer.on_in_effect(self.name, id, self._agenda.now_s)
             case AdvertisementInEffect(id=id):
                 self._on_advertisement_in_effect(id)
@@ -111,6 +118,7 @@ class SimulatedClient:
         held = self._held.get(id)
         if held is None:
             return  # It was withdrawn meanwhile.
+        self.unconfirmed.discard(id)
         self._in_effect.add(id)
         while held:
             self._publish(id, held.popleft())

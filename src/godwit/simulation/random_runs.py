@@ -42,15 +42,24 @@ class RandomRun:
     oracle: Oracle
     statistics: Statistics
     refusals: int
+    unconfirmed: int
+    """What clients wait for to be in effect when everything has been quiet for long."""
+
     leftovers: int
     """Table entries of all brokers after everybody has withdrawn everything."""
+
+    @property
+    def is_flawless(self) -> bool:
+        wrong = self.refusals + self.unconfirmed + self.leftovers
+        return self.oracle.is_satisfied and not wrong
 
     def __str__(self) -> str:
         found = "\n".join(f"  {violation}" for violation in self.oracle.violations[:10])
         return (
             f"seed {self.seed}: {self.brokers} brokers, {self.statistics.publications}"
             f" publications, {self.statistics.deliveries} deliveries,"
-            f" {self.oracle.violation_count} violations, {self.leftovers} leftovers\n{found}"
+            f" {self.oracle.violation_count} violations, {self.refusals} refusals,"
+            f" {self.unconfirmed} unconfirmed, {self.leftovers} leftovers\n{found}"
         )
 
 
@@ -85,6 +94,8 @@ def random_run(
     # Once everything has arrived that will ever arrive: the oracle forgives what a subscriber who
     # leaves has not had yet.
     quiet_s = now_s + 2 * SETTLE_S
+    simulator.run(until_s=quiet_s)
+    unconfirmed = sum(len(client.unconfirmed) for client in simulator.clients.values())
     for client in clients:
         simulator.at(quiet_s + random.uniform(0.0, 1.0), client.withdraw_everything)
     simulator.run()
@@ -95,6 +106,7 @@ def random_run(
         oracle=oracle,
         statistics=statistics,
         refusals=sum(len(client.refusals) for client in simulator.clients.values()),
+        unconfirmed=unconfirmed,
         leftovers=sum(_entries(node.broker.routing) for node in simulator.brokers.values()),
     )
 

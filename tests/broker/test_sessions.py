@@ -60,6 +60,7 @@ def subscription(id: Any, filter: Any = X) -> Subscription:
         pytest.param(publication(sequence=2**70), "sequence number", id="a huge sequence"),
         pytest.param(publication(ttl_hops="1"), "time to live", id="a string to live"),
         pytest.param(publication(ttl_hops=-1), "time to live", id="less than no time to live"),
+        pytest.param(publication(ttl_hops=3), "only control", id="a client's time to live"),
         pytest.param(publication(payload="abc"), "a payload is", id="a payload of text"),
         pytest.param(publication(payload=bytes(2**20 + 1)), "a payload is", id="a huge payload"),
         pytest.param(publication(advertisement=[]), "an id is", id="a list for an id"),
@@ -101,6 +102,17 @@ def test_each_use_of_an_id_is_an_edition_of_its_own() -> None:
     assert isinstance(first, Subscription)
     assert isinstance(second, Subscription)
     assert first.edition != second.edition
+
+
+def test_a_module_does_not_mix_classes_because_control_overtakes() -> None:
+    sessions, gossip = door(), Module("gossip")
+    owner = sessions.owner(gossip)
+    advertisement = Advertisement(id=AdvertisementId(f"{owner}/a1"), filter=X)
+    sessions.admit(advertisement, gossip, 0.0)
+    sessions.confirm(advertisement.id, gossip)
+
+    with pytest.raises(Refused, match="a module speaks in control classes"):
+        sessions.admit(publication(publisher=owner, advertisement=advertisement.id), gossip, 0.0)
 
 
 def test_no_client_can_take_the_name_of_a_module() -> None:

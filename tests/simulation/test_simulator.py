@@ -102,6 +102,25 @@ def test_a_full_queue_drops_publications_and_counts_them() -> None:
     assert simulator.brokers["B1"].waiting == 0
 
 
+def test_a_full_output_queue_keeps_publications_out_too() -> None:
+    statistics = Statistics()
+    resources = BrokerResources(output_bandwidth_bytes_s=100.0, queue_memory_bytes=500)
+    simulator = Simulator(chain(1), seed=1, resources=resources, observers=[statistics])
+    paul = simulator.client("paul", at="B1")
+    for number in range(5):
+        simulator.client(f"c{number}", at="B1").subscribe(X)
+    advertisement = paul.advertise(X)
+    for x in range(200):
+        simulator.at(50.0 + x / 100, paul.publish, advertisement, {"x": x})
+    simulator.run()
+
+    dropped = statistics.dropped["B1", DropReason.MEMORY_FULL]
+    assert 0 < dropped < 200
+    assert statistics.deliveries == 5 * (200 - dropped)
+    one_publication_bytes = 5 * 46
+    assert simulator.brokers["B1"].queued_bytes_max <= 500 + one_publication_bytes
+
+
 def test_publications_wait_at_the_client_until_their_advertisement_is_in_effect() -> None:
     arrivals = Arrivals()
     simulator = Simulator(chain(3), seed=1, link=LINK, observers=[arrivals])

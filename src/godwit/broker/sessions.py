@@ -8,7 +8,8 @@ C1  An id belongs to one client: it is the owner's name, a slash, and a word wit
 C2  A publication conforms to an advertisement of its publisher that is in effect, so that no
     subscription it matches can be off its path.
 C3  A publisher's sequence numbers rise, so that order and identity are checkable everywhere.
-C4  Only modules speak in control classes; anyone may listen to them.
+C4  Modules speak in control classes, where publications overtake others and may be given a time to
+    live; clients speak in the others.  Anyone may listen to both.
 C5  A request that is refused leaves no trace.
 
 An id may be used again once it was withdrawn.  Every use has its own edition, so that a late
@@ -164,8 +165,10 @@ def _admit_publication(
     if not advertisement.permits(content):
         raise Refused(_why_not_permitted(advertisement, content))
     is_control = is_control_content(content)
-    if is_control and not isinstance(hop, Module):
-        raise Refused(CONTROL_IS_RESERVED)
+    if is_control != isinstance(hop, Module):
+        raise Refused(CONTROL_IS_RESERVED if is_control else "a module speaks in control classes")
+    if publication.ttl_hops is not None and not is_control:
+        raise Refused("only control publications have a time to live")
     session.last_sequence = publication.sequence
     return msgspec.structs.replace(
         publication,

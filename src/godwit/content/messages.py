@@ -12,7 +12,7 @@ from typing import NewType, TypeAlias
 import msgspec
 
 from godwit.content.filters import Filter
-from godwit.content.regions import Constraint, OneOf, Pattern
+from godwit.content.regions import NOTHING, Constraint, OneOf, Pattern
 from godwit.content.values import Record, Value
 
 AdvertisementId = NewType("AdvertisementId", str)
@@ -135,6 +135,8 @@ def is_control_filter(filter: Filter) -> bool:
     to clients that did not ask for it, and covering never mixes the two.
     """
     constraint = filter.constraints.get("class", Constraint())
+    if constraint.numbers is not NOTHING or constraint.booleans is not NOTHING:
+        return False
     match constraint.strings:
         case OneOf(values=values) if values:
             return all(str(value).startswith(CONTROL_CLASS_PREFIX) for value in values)

@@ -142,21 +142,25 @@ class SimulatedBroker:
         if not self.is_up:
             self._observer.on_dropped(self.name, received.message, DropReason.DOWN)
             return
+        message = received.message
+        if self.queued_bytes and self._is_too_much(message):
+            self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
+            return
         now_s = self._agenda.now_s
         engine = self._engine
         if engine.free_at_s <= now_s and not engine.waiting:
             engine.free_at_s = self._match(received, now_s)
             return
-        message = received.message
         size = size_bytes(message)
-        is_control = False
-        if isinstance(message, Publication):
-            is_control = is_control_content(message.content)  # A module's is not stamped yet.
-            if self.queued_bytes + size > self._resources.queue_memory_bytes:
-                self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
-                return
         self._occupy(size)
+        # By its content: a module's publication is not stamped yet.
+        is_control = isinstance(message, Publication) and is_control_content(message.content)
         engine.wait((received, size), is_control, now_s)
+
+    def _is_too_much(self, message: Message) -> bool:
+        """Only publications are dropped; what they cause in the output queues is kept."""
+        room_bytes = self._resources.queue_memory_bytes - self.queued_bytes
+        return isinstance(message, Publication) and size_bytes(message) > room_bytes
 
     def _match_waiting(self, incoming: Incoming, start_s: float) -> float:
         received, size = incoming

@@ -21,7 +21,8 @@ class BrokerResources:
     """Shared by all output queues of the broker; 100 Mbit/s unless said otherwise."""
 
     queue_memory_bytes: float = inf
-    """Room for waiting messages.  A publication that finds it full is dropped and counted."""
+    """Room for waiting messages, in and out.  A publication that finds it full is dropped and
+    counted; one that is let in may fill it beyond the brim with its copies."""
 
     def __post_init__(self) -> None:
         assert self.cpu_speed > 0

@@ -9,12 +9,12 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language: str, page: str = "README.md") -> list[str]:
     """The fenced blocks of one language; "" is those without."""
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+    text = (ROOT / page).read_text()
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     return [text for found, text in fenced if found == language]
 
 
@@ -36,6 +36,11 @@ def test_the_session_answers_what_the_readme_says() -> None:
 
     assert results.attempted == 7
     assert results.failed == 0
+
+
+def test_the_example_of_the_guide_runs() -> None:
+    (example,) = blocks("python", "docs/guide.md")
+    exec(compile(example, "guide.md", "exec"), {"__name__": "guide"})  # noqa: S102  our own text
 
 
 def test_links_lead_somewhere() -> None:

@@ -70,6 +70,11 @@ def subscription(id: Any, filter: Any = X) -> Subscription:
         pytest.param(subscription("paul/"), "and a word", id="half an id"),
         pytest.param(subscription("paul/a/s"), "and a word", id="an id of client paul/a"),
         pytest.param(subscription("paul/s1", "x > 1"), "has no filter", id="text for a filter"),
+        pytest.param(
+            Subscription(id=SubscriptionId("paul/s1"), filter=X, edition=ANYTHING),
+            "an edition is",
+            id="no edition",
+        ),
         pytest.param(Unsubscription(id=ANYTHING), "an id is", id="no id to unsubscribe"),
         pytest.param(Unadvertisement(id=ANYTHING), "an id is", id="no id to unadvertise"),
     ],
@@ -91,17 +96,6 @@ def test_what_was_admitted_does_not_change_with_the_callers_record() -> None:
 
     assert isinstance(admitted, Publication)
     assert admitted.content == {"x": 1}
-
-
-def test_each_use_of_an_id_is_an_edition_of_its_own() -> None:
-    sessions = door()
-    first = sessions.admit(subscription("paul/s1"), PAUL, 0.0)
-    sessions.admit(Unsubscription(id=SubscriptionId("paul/s1")), PAUL, 0.0)
-    second = sessions.admit(subscription("paul/s1"), PAUL, 0.0)
-
-    assert isinstance(first, Subscription)
-    assert isinstance(second, Subscription)
-    assert first.edition != second.edition
 
 
 def test_a_module_does_not_mix_classes_because_control_overtakes() -> None:

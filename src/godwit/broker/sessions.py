@@ -12,14 +12,13 @@ C4  Modules speak in control classes, where publications overtake others and may
     live; clients speak in the others.  Anyone may listen to both.
 C5  A request that is refused leaves no trace.
 
-An id may be used again once it was withdrawn.  Every use has its own edition, so that a late
-confirmation of an earlier use, still on its way through the overlay, is not taken for this one's.
+An id may be used again once it was withdrawn, with another edition, which the client chooses: a
+late confirmation of the earlier use may still be on its way to any broker, or to the client.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import count
 
 import msgspec
 
@@ -71,7 +70,6 @@ class Sessions:
     def __init__(self, broker: str) -> None:
         self._broker = broker
         self._sessions: dict[Client | Module, Session] = {}
-        self._editions = count(1)
 
     def of(self, hop: Client | Module) -> Session:
         session = self._sessions.get(hop)
@@ -98,13 +96,11 @@ class Sessions:
                 if is_control_filter(message.filter) and not isinstance(hop, Module):
                     raise Refused(CONTROL_IS_RESERVED)
                 session.advertisements[message.id] = message.filter
-                return msgspec.structs.replace(message, edition=next(self._editions))
             case Subscription():
                 _check_new(message, session)
                 if message.id in session.subscriptions:
                     raise Refused(f"subscription {message.id} exists already")
                 session.subscriptions.add(message.id)
-                return msgspec.structs.replace(message, edition=next(self._editions))
             case Unadvertisement():
                 _check_id(message.id)
                 if session.advertisements.pop(message.id, None) is None:
@@ -143,6 +139,8 @@ def _check_new(request: Advertisement | Subscription, session: Session) -> None:
         raise Refused(
             f"an id of {session.owner} is '{session.owner}/' and a word; got {request.id!r}"
         )
+    if type(request.edition) is not int or not 0 <= request.edition <= SEQUENCE_MAX:
+        raise Refused(f"an edition is an integer from 0 to {SEQUENCE_MAX}")
     if not isinstance(request.filter, Filter):
         raise Refused(f"{request.id} has no filter")
     if not request.filter.is_satisfiable:

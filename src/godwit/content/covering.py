@@ -13,14 +13,14 @@ V2  A front that leaves is replaced by the maximal ones among those behind it th
 
 Finding a cover looks only at fronts that fix the same attributes to the same values as the
 newcomer (a cover cannot fix what the covered leaves open), the most useful first, and gives up
-after SCAN_MAX of them, and after SCAN_MAX different sets of attributes.  Giving up costs traffic,
-never a delivery, and bounds the time that any one subscription can take.
+after SCAN_MAX of them.  Giving up costs traffic, never a delivery, and bounds the time that a
+filter takes to come.  One that leaves takes that time for each filter behind it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from itertools import islice
+from itertools import combinations, islice
 from typing import Generic, TypeVar
 
 from godwit.content.filters import Filter
@@ -105,15 +105,23 @@ class CoveringSet(Generic[K]):
         if equal is not None and equal != key:
             return equal
         fixed = _fixed(filter)
-        for attributes, by_values in islice(self._fronts.items(), SCAN_MAX):
-            if not fixed.keys() >= set(attributes):
-                continue
-            fronts = by_values.get(tuple(fixed[name] for name in attributes))
+        for attributes in self._sets_within(fixed):
+            fronts = self._fronts[attributes].get(tuple(fixed[name] for name in attributes))
             if fronts:
                 found = self._scan(fronts, key, filter)
                 if found is not None:
                     return found
         return None
+
+    def _sets_within(self, fixed: dict[str, object]) -> Iterator[tuple[str, ...]]:
+        """The sets of attributes that some fronts fix, and that are part of `fixed`."""
+        if 2 ** len(fixed) <= SCAN_MAX:  # Nearly always: few filters fix more than a few.
+            for size in range(len(fixed) + 1):
+                yield from (c for c in combinations(fixed, size) if c in self._fronts)
+        else:
+            for attributes in islice(self._fronts, SCAN_MAX):
+                if fixed.keys() >= set(attributes):
+                    yield attributes
 
     def _scan(self, fronts: dict[K, Filter], key: K, filter: Filter) -> K | None:
         for scanned, (front, candidate) in enumerate(reversed(fronts.items())):

@@ -35,7 +35,8 @@ class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
     id: AdvertisementId
     filter: Filter
     edition: int = 0
-    """Set by the first broker: which use of the id this is, if it is used again."""
+    """Which use of the id this is: a client that uses one again counts up, and takes only a
+    confirmation of the same edition for an answer."""
 
 
 class Unadvertisement(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +58,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     id: SubscriptionId
     filter: Filter
     edition: int = 0
-    """Set by the first broker: which use of the id this is, if it is used again."""
+    """Which use of the id this is: a client that uses one again counts up, and takes only a
+    confirmation of the same edition for an answer."""
 
     local_only: bool = False
     """Match at the subscriber's own broker and tell no other."""

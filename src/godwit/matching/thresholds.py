@@ -7,10 +7,10 @@ the bound cuts through is copied, so it hardly matters whether ten or ten thousa
     bounds   [-3, 0, 1] [4, 4, 7, 9] [9, 12]    in blocks of at most BLOCK_SIZE_MAX
     keys     [ k, f, b] [a, j, m, c] [d,  e]
 
-T1  A list of keys, once it is part of a run, never changes: a change puts another list in its
+H1  A list of keys, once it is part of a run, never changes: a change puts another list in its
     place.  So results may hold on to lists of keys, and a change costs one block, not the run.
-T2  A run has no empty block.
-T3  Bounds are Python numbers: comparisons between large integers and floats are exact.
+H2  A run has no empty block.
+H3  Bounds are Python numbers: comparisons between large integers and floats are exact.
 
 Values of records are finite, as `values.check_record` demands; bisection has no place for NaN.
 """
@@ -43,14 +43,14 @@ class Block(Generic[K]):
         self.keys = keys
 
     def insert(self, position: int, bound: Number, key: K) -> None:
-        keys = self.keys.copy()  # T1
+        keys = self.keys.copy()  # H1
         keys.insert(position, key)
         self.keys = keys
         self.bounds.insert(position, bound)
 
     def remove(self, key: K, places: Places[K]) -> None:
         position = self.keys.index(key)
-        keys = self.keys.copy()  # T1
+        keys = self.keys.copy()  # H1
         del keys[position], self.bounds[position]
         self.keys = keys
         self.shelf.shrink(self, places)
@@ -92,7 +92,7 @@ class Run(Shelf[K]):
         """Take note that a key has left `block`, and join it with a neighbour if both are small."""
         number = self._blocks.index(block)
         if not block.keys:
-            self._delete_block(number)  # T2
+            self._delete_block(number)  # H2
             return
         self._key_lists[number] = block.keys
         self._lowest[number] = block.bounds[0]
@@ -108,7 +108,7 @@ class Run(Shelf[K]):
         for key in upper.keys:
             note_place(places, key, block, upper)
         block.bounds += upper.bounds
-        block.keys = self._key_lists[number] = block.keys + upper.keys  # T1
+        block.keys = self._key_lists[number] = block.keys + upper.keys  # H1
         self._delete_block(number + 1)
 
     def _split(self, number: int, places: Places[K]) -> None:

@@ -126,6 +126,8 @@ class TreeRouting:
         entry = self._advertisements.get(notice.id)
         if entry is None or entry.advertisement.edition != notice.edition:
             return []  # It was withdrawn meanwhile.
+        if last_hop not in entry.unconfirmed:
+            return []
         entry.unconfirmed -= {last_hop}
         return [] if entry.unconfirmed else self._confirm_advertisement(entry, entry.last_hop)
 

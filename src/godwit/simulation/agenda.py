@@ -26,11 +26,10 @@ class Agenda:
         assert at_s >= self.now_s, "the past is closed"
         heappush(self._items, (at_s, next(self._planned), action, args))
 
-    def cancel(self, doomed: Callable[[Action, tuple[Any, ...]], bool]) -> int:
-        """Forget everything planned that is `doomed`; the answer is how many."""
-        kept = [item for item in self._items if not doomed(item[2], item[3])]
-        cancelled = len(self._items) - len(kept)
-        self._items[:] = kept
+    def cancel(self, doomed: Callable[[Action, tuple[Any, ...]], bool]) -> list[tuple[Any, ...]]:
+        """Forget everything planned that is `doomed`; the answer is what it was planned with."""
+        cancelled = [item[3] for item in self._items if doomed(item[2], item[3])]
+        self._items[:] = [item for item in self._items if not doomed(item[2], item[3])]
         heapify(self._items)
         return cancelled
 

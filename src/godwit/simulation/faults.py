@@ -33,7 +33,10 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """What is sent over the link meanwhile takes longer, in both directions."""
+    """What is sent over the link meanwhile takes longer, in both directions.
+
+    Where delays overlap, the longest counts, for as long as the last of them.
+    """
 
     link: tuple[str, str]
     at_s: float
@@ -43,7 +46,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """No message passes between `brokers` and the rest for a while.
+    """Nothing that is sent between `brokers` and the rest arrives for a while.
 
     Shorter than anyone's patience: connections survive, and what was sent meanwhile arrives,
     in order, when the partition heals.

@@ -125,7 +125,8 @@ class SimulatedBroker:
             self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
         for effect, _ in self._output.clear():
             self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
-        self._agenda.cancel(self._is_still_sending)
+        for unfinished, *_ in self._agenda.cancel(self._is_still_sending):
+            self._observer.on_dropped(self.name, _carried(unfinished), DropReason.CRASHED)
         self.queued_bytes = 0
 
     def restart(self, broker: Broker) -> None:
@@ -290,8 +291,8 @@ class SimulatedBroker:
         return False
 
 
-def _carried(effect: Outgoing) -> Message | Notice:
-    if isinstance(effect, Send):
+def _carried(effect: Outgoing | Received) -> Message | Notice:
+    if isinstance(effect, Send | Received):
         return effect.message
     return effect.publication if isinstance(effect, Deliver) else effect.notice
 

@@ -11,7 +11,7 @@ from godwit.content.messages import Message, Notice, Publication, Subscription, 
 
 class DropReason(Enum):
     MEMORY_FULL = "queue memory is full"
-    CRASHED = "waited in a broker that crashed"
+    CRASHED = "was in a broker that crashed"
     DOWN = "arrived at a broker that is down"
 
 

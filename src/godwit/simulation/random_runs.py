@@ -81,8 +81,12 @@ def random_run(
         observers=(oracle, statistics),
         overlay=overlay,
     )
+    # Half of the runs have but sizes to choose by: nearly every filter covers another.
+    attributes = random.choice((("class", "name", "size"), ("size",)))
     clients = [
-        RandomClient(simulator.client(f"c{i}", at=random.choice(topology.brokers)), random)
+        RandomClient(
+            simulator.client(f"c{i}", at=random.choice(topology.brokers)), attributes, random
+        )
         for i in range(random.randint(2, 12))
     ]
     for client in clients[::2]:  # Or half of the run would pass before anyone can publish.
@@ -96,8 +100,12 @@ def random_run(
     quiet_s = now_s + 2 * SETTLE_S
     simulator.run(until_s=quiet_s)
     unconfirmed = sum(len(client.unconfirmed) for client in simulator.clients.values())
+    # Those who left are forgotten by now: whoever still receives something was not let go.
     for client in clients:
-        simulator.at(quiet_s + random.uniform(0.0, 1.0), client.withdraw_everything)
+        simulator.at(quiet_s, client.publish)
+    for client in clients:
+        leaves_s = quiet_s + 2 * SETTLE_S + random.uniform(0.0, 1.0)
+        simulator.at(leaves_s, client.withdraw_everything)
     simulator.run()
     oracle.finish(simulator.now_s)
     return RandomRun(
@@ -118,15 +126,18 @@ def _entries(routing: Routing) -> int:
 class RandomClient:
     """Does one random thing that is allowed, each time it is asked."""
 
-    def __init__(self, client: SimulatedClient, random: Random) -> None:
+    def __init__(
+        self, client: SimulatedClient, attributes: tuple[str, ...], random: Random
+    ) -> None:
         self._client = client
+        self._attributes = attributes
         self._random = random
         self._advertisements: dict[AdvertisementId, Filter] = {}
         self._subscriptions: list[SubscriptionId] = []
 
     def act(self) -> None:
         action = self._random.choices(
-            (self.advertise, self._subscribe, self._publish, self._unsubscribe, self._unadvertise),
+            (self.advertise, self._subscribe, self.publish, self._unsubscribe, self._unadvertise),
             weights=(1, 6, 12, 5, 1),
         )[0]
         action()
@@ -158,7 +169,7 @@ class RandomClient:
             chosen = self._random.randrange(len(self._subscriptions))
             self._client.unsubscribe(self._subscriptions.pop(chosen))
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
         if not self._advertisements:
             return
         id = self._random.choice(list(self._advertisements))
@@ -181,9 +192,9 @@ class RandomClient:
         """An advertisement names the class and a few attributes; a subscription any of them."""
         draw = self._random
         predicates = []
-        if every_attribute or draw.random() < 0.8:
+        if "class" in self._attributes and (every_attribute or draw.random() < 0.8):
             predicates.append(Predicate("class", Operator.EQUAL, draw.choice(CLASSES)))
-        if draw.random() < 0.5:
+        if "name" in self._attributes and draw.random() < 0.5:
             predicates.append(self._name_predicate(every_attribute))
         if draw.random() < 0.7 or not predicates:
             predicates += self._size_predicates(every_attribute)
@@ -208,4 +219,6 @@ class RandomClient:
         high = Predicate(
             "size", draw.choice((Operator.BELOW, Operator.AT_MOST)), draw.choice(SIZES)
         )
-        return draw.choice(([low], [high], [low, high]))
+        several = Predicate("size", Operator.IN, tuple(draw.sample(SIZES, 3)))
+        other = Predicate("size", Operator.NOT_EQUAL, draw.choice(SIZES))
+        return draw.choice(([low], [high], [low, high], [low, other], [several]))

@@ -35,6 +35,7 @@ SEED = 1
 BATCH_SIZE = 256
 PASSES = 5
 PASS_MIN_S = 0.1
+CHURN_SLICES = 20
 
 
 class Workload:
@@ -190,18 +191,20 @@ def load(workload: Workload, size: int, *, bar_s: float | None = None) -> list[R
 def churn(
     workload: Workload, size: int, *, changes: int = 10_000, bar: float | None = None
 ) -> list[Row]:
-    """Records matched per second with a change before each, against none."""
+    """Records matched per second with a change before each, against none, slice by slice."""
     index = workload.index(size)
     fresh = [workload.filter() for _ in range(changes // 2)]
     records = [workload.record() for _ in range(1000)]
     leaving = Random(SEED).sample(range(size), changes // 2)
+    steps = iter(range(changes))
 
     def match_only() -> None:
-        for record in islice(cycle(records), changes):
+        for record in islice(cycle(records), changes // CHURN_SLICES):
             len(index.match(record))
 
     def match_and_change() -> None:
-        for step, record in enumerate(islice(cycle(records), changes)):
+        for record in islice(cycle(records), changes // CHURN_SLICES):
+            step = next(steps)
             if step % 2:
                 index.add(size + step, fresh[step // 2])
             else:
@@ -209,10 +212,13 @@ def churn(
             len(index.match(record))
 
     match_only()
-    (before_s,) = seconds(match_only, passes=3)
-    (changing_s,) = seconds(match_and_change, passes=1, pass_min_s=0)
-    (after_s,) = seconds(match_only, passes=3)
-    static, changing = 2 * changes / (before_s + after_s), changes / changing_s
+    static_s, changing_s, ratios = [], [], []
+    for _ in range(CHURN_SLICES):
+        static_s += seconds(match_only, passes=1, pass_min_s=0)
+        changing_s += seconds(match_and_change, passes=1, pass_min_s=0)
+        ratios.append(static_s[-1] / changing_s[-1])
+    static = changes / CHURN_SLICES / statistics.median(static_s)
+    changing = static * statistics.median(ratios)
     return [Row("churn, 1/s", workload.name, size, static, changing, changing / static, bar)]
 
 

@@ -31,7 +31,10 @@ from godwit.broker.routing import Confirm, Routing
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
     Client,
+    ClientLeft,
     Hop,
+    LinkDown,
+    LinkUp,
     Module,
     Neighbour,
     Received,
@@ -80,6 +83,12 @@ class Broker:
                 return self._perform(module, self.modules[module].on_timer(name, now_s))
             case Started():
                 return self._on_start(now_s)
+            case LinkUp(neighbour=neighbour):
+                return self._performed(self.routing.link_up(neighbour), now_s)
+            case LinkDown(neighbour=neighbour):
+                return self._performed(self.routing.link_down(neighbour), now_s)
+            case ClientLeft(client=client):
+                return self._on_client_left(client, now_s)
             case _:
                 assert_never(stimulus)
 
@@ -109,9 +118,19 @@ class Broker:
             about = message.id
         return [Notify(hop, Refusal(about=about, reason=reason))]
 
-    def _on_routing_message(self, message: RoutingMessage, hop: Hop, now_s: float) -> list[Effect]:
+    def _on_client_left(self, client: Client, now_s: float) -> list[Effect]:
         effects: list[Effect] = []
-        for effect in self.routing.handle(message, hop):
+        for withdrawal in self.sessions.leave(client):
+            effects += self._on_routing_message(withdrawal, client, now_s)
+        return effects
+
+    def _on_routing_message(self, message: RoutingMessage, hop: Hop, now_s: float) -> list[Effect]:
+        return self._performed(self.routing.handle(message, hop), now_s)
+
+    def _performed(self, answers: Iterable[Send | Confirm], now_s: float) -> list[Effect]:
+        """Turn what the router answers into effects."""
+        effects: list[Effect] = []
+        for effect in answers:
             if not isinstance(effect, Confirm):
                 effects.append(effect)
                 continue

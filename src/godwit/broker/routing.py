@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from godwit.broker.effects import Send
-from godwit.broker.stimuli import Client, Hop, Module
+from godwit.broker.stimuli import Client, Hop, Module, Neighbour
 from godwit.content.messages import (
     AdvertisementInEffect,
     Publication,
@@ -42,6 +42,14 @@ class Routing(Protocol):
 
     def handle(self, message: RoutingMessage, last_hop: Hop) -> Sequence[Send | Confirm]:
         """Take in one message about advertisements or subscriptions."""
+        ...
+
+    def link_up(self, neighbour: Neighbour) -> Sequence[Send | Confirm]:
+        """A link to a neighbour that knows nothing of us is there."""
+        ...
+
+    def link_down(self, neighbour: Neighbour) -> Sequence[Send | Confirm]:
+        """A link is gone for good, and all that came over it is to be withdrawn."""
         ...
 
     def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> Collection[Hop]:

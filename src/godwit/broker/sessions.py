@@ -115,10 +115,20 @@ class Sessions:
                 raise Refused("only brokers confirm that something is in effect")
         return message
 
+    def leave(self, client: Client) -> list[Unsubscription | Unadvertisement]:
+        """Forget a client; the answer is what it must be made to withdraw."""
+        session = self._sessions.pop(client, None)
+        if session is None:
+            return []
+        return [
+            *(Unsubscription(id=id) for id in sorted(session.subscriptions)),
+            *(Unadvertisement(id=id) for id in session.advertisements),
+        ]
+
     def confirm(self, advertisement: AdvertisementId, hop: Client | Module) -> None:
         """The router says that an advertisement is in effect."""
-        session = self.of(hop)
-        if advertisement in session.advertisements:
+        session = self._sessions.get(hop)
+        if session is not None and advertisement in session.advertisements:
             session.in_effect.add(advertisement)
 
 

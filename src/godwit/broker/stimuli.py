@@ -50,4 +50,22 @@ class TimerFired(msgspec.Struct, frozen=True):
     name: str
 
 
-Stimulus: TypeAlias = Received | TimerFired | Started
+class LinkUp(msgspec.Struct, frozen=True):
+    """A link to a neighbour that knows nothing of us is ready; so do we of it."""
+
+    neighbour: Neighbour
+
+
+class LinkDown(msgspec.Struct, frozen=True):
+    """A link is gone for good, with what was on it; the neighbour forgets us as we forget it."""
+
+    neighbour: Neighbour
+
+
+class ClientLeft(msgspec.Struct, frozen=True):
+    """A client ended its session, or let it expire: whatever it held is withdrawn."""
+
+    client: Client
+
+
+Stimulus: TypeAlias = Received | TimerFired | Started | LinkUp | LinkDown | ClientLeft

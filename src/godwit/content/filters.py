@@ -19,7 +19,7 @@ from enum import Enum
 
 from godwit.content.explanation import Explanation, explain
 from godwit.content.predicates import Predicate
-from godwit.content.regions import Constraint
+from godwit.content.regions import PRESENT, Constraint
 from godwit.content.text import format_padres, format_readable, parse_predicates
 from godwit.content.values import CHARACTERS_PER_FILTER_MAX, PREDICATES_PER_FILTER_MAX, Record
 from godwit.errors import ContentError
@@ -38,7 +38,9 @@ class Relation(Enum):
 class Filter:
     """A conjunction of predicates.  Immutable; equal to every filter with the same matches."""
 
-    __slots__ = ("_hash", "_others", "_texts", "constraints", "is_satisfiable", "predicates")
+    __slots__ = (
+        "_hash", "_others", "_present", "_texts", "constraints", "is_satisfiable", "predicates",
+    )  # fmt: skip
 
     predicates: tuple[Predicate, ...]
     constraints: Mapping[str, Constraint]
@@ -69,12 +71,17 @@ class Filter:
         # a string: these are compared first, without asking for kinds.
         self._texts: list[tuple[str, str]] = []
         self._others: list[tuple[str, Constraint]] = []
+        # An advertisement mostly lists what is there, whatever it is.
+        present: list[str] = []
         for attribute, constraint in constraints.items():
             only = constraint.only_value
             if isinstance(only, str):
                 self._texts.append((attribute, only))
+            elif constraint == PRESENT:
+                present.append(attribute)
             else:
                 self._others.append((attribute, constraint))
+        self._present = frozenset(present) if present else None
 
     @classmethod
     def parse(cls, text: str) -> Filter:
@@ -85,6 +92,8 @@ class Filter:
         for attribute, text in self._texts:
             if record.get(attribute) != text:
                 return False
+        if self._present is not None and not self._present <= record.keys():
+            return False
         for attribute, constraint in self._others:
             value = record.get(attribute)
             if value is None or not constraint.has(value):

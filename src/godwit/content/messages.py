@@ -29,7 +29,11 @@ SEQUENCE_MAX = 2**63 - 1
 HEADER_BYTES = 40
 
 
-class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
+class Wired(msgspec.Struct, frozen=True, array_like=True):
+    """A message: on a wire it is an array that starts with the tag of its kind."""
+
+
+class Advertisement(Wired, frozen=True, kw_only=True, tag=1):
     """A client announces what it is going to publish.  Floods the overlay."""
 
     id: AdvertisementId
@@ -39,20 +43,20 @@ class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
     confirmation of the same edition for an answer."""
 
 
-class Unadvertisement(msgspec.Struct, frozen=True, kw_only=True):
+class Unadvertisement(Wired, frozen=True, kw_only=True, tag=2):
     """Withdraws an advertisement; travels wherever the advertisement travelled."""
 
     id: AdvertisementId
 
 
-class AdvertisementInEffect(msgspec.Struct, frozen=True, kw_only=True):
+class AdvertisementInEffect(Wired, frozen=True, kw_only=True, tag=3):
     """From here on, what is published under the advertisement reaches every subscription."""
 
     id: AdvertisementId
     edition: int = 0
 
 
-class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+class Subscription(Wired, frozen=True, kw_only=True, tag=4):
     """A client's standing interest in every publication that `filter` matches."""
 
     id: SubscriptionId
@@ -65,20 +69,20 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     """Match at the subscriber's own broker and tell no other."""
 
 
-class Unsubscription(msgspec.Struct, frozen=True, kw_only=True):
+class Unsubscription(Wired, frozen=True, kw_only=True, tag=5):
     """Withdraws a subscription; travels wherever the subscription travelled."""
 
     id: SubscriptionId
 
 
-class SubscriptionInEffect(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionInEffect(Wired, frozen=True, kw_only=True, tag=6):
     """From here on, every matching publication will be delivered."""
 
     id: SubscriptionId
     edition: int = 0
 
 
-class Publication(msgspec.Struct, frozen=True, kw_only=True):
+class Publication(Wired, frozen=True, kw_only=True, tag=7):
     """One event.  It carries no address: its content is its address.
 
     (`publisher`, `sequence`) is its identity.  Brokers pass it on untouched; what changes from
@@ -105,7 +109,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     """Set by the first broker: the publication as it travels."""
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class Refusal(Wired, frozen=True, kw_only=True, tag=8):
     """A broker did not do what a client asked; `about` names the request, `reason` the rule."""
 
     about: str

@@ -56,6 +56,9 @@ class AdvertisementTable:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __iter__(self) -> Iterator[AdvertisementEntry]:
+        return iter(self._entries.values())
+
     def get(self, id: AdvertisementId) -> AdvertisementEntry | None:
         return self._entries.get(id)
 

@@ -6,6 +6,7 @@ Words    SRT -> AdvertisementTable; PRT -> InterestTable; sentTo and suppressed 
 Claim    Once a subscription is in effect, every publication that matches it and that is
          published under an advertisement in effect reaches it exactly once, in publisher order.
 
+    links            a new neighbour is told the advertisements; what a lost one told is withdrawn
     advertisements   flood; are confirmed from the leaves back to the publisher
     subscriptions    travel towards every advertisement that announces them, unless a covering one
                      went there before; are confirmed from the publishers back to the subscriber
@@ -102,6 +103,38 @@ class TreeRouting:
             case _:
                 assert_never(message)
 
+    # -- links ---------------------------------------------------------------------------------
+
+    def link_up(self, neighbour: Neighbour) -> Answers:
+        """Tell a new neighbour every advertisement; subscriptions follow those it tells us."""
+        assert neighbour not in self._links, f"{neighbour.name} is linked already"
+        self._links[neighbour] = Link(neighbour)
+        answers: Answers = []
+        for entry in self._advertisements:
+            answers.append(Send(neighbour, entry.advertisement))
+            # What is in effect already stays so: in effect means on the links there were.
+            if entry.unconfirmed:
+                entry.unconfirmed.add(neighbour)
+        return answers
+
+    def link_down(self, neighbour: Neighbour) -> Answers:
+        """Withdraw all that came from a neighbour, and wait no longer for its confirmations."""
+        del self._links[neighbour]
+        answers: Answers = []
+        for interest in [i for i in self._interests if i.last_hop == neighbour]:
+            answers += self._on_unsubscription(interest.subscription.id, neighbour)
+        for entry in list(self._advertisements):
+            if entry.last_hop == neighbour:
+                answers += self._on_unadvertisement(entry.advertisement.id, neighbour)
+            elif neighbour in entry.unconfirmed:
+                entry.unconfirmed.remove(neighbour)
+                if not entry.unconfirmed:
+                    answers += self._confirm_advertisement(entry, entry.last_hop)
+        for interest in self._interests:
+            interest.unconfirmed.discard(neighbour)
+            answers += self._confirm_if_complete(interest)
+        return answers
+
     # -- advertisements ------------------------------------------------------------------------
 
     def _on_advertisement(self, advertisement: Advertisement, last_hop: Hop) -> Answers:
@@ -143,7 +176,7 @@ class TreeRouting:
         self._advertisements.remove(id)
         withdrawn = Unadvertisement(id=id)
         answers: Answers = [Send(n, withdrawn) for n in self._links if n != last_hop]
-        if isinstance(last_hop, Neighbour):
+        if isinstance(last_hop, Neighbour) and last_hop in self._links:
             answers += self._take_back(last_hop)
         return answers
 

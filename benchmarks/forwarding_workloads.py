@@ -92,9 +92,7 @@ def equality_and_range(
     return ForwardingWorkload("equality and range", wanted, quotes)
 
 
-def topics(
-    *, filters: int = 1_000, records: int = 100_000, seed: int = SEED
-) -> ForwardingWorkload:
+def topics(*, filters: int = 1_000, records: int = 100_000, seed: int = SEED) -> ForwardingWorkload:
     random = Random(seed)
     wanted = [
         Filter([Predicate("topic", Operator.EQUAL, f"t{number}")]) for number in range(filters)
@@ -116,8 +114,7 @@ def encoded(record: Record) -> bytes:
 
 def _quotes(market: StockMarket, random: Random, count: int) -> list[dict[str, Value]]:
     return [
-        _on_the_wire(market.quote(random.choice(market.symbols)), number)
-        for number in range(count)
+        _on_the_wire(market.quote(random.choice(market.symbols)), number) for number in range(count)
     ]
 
 

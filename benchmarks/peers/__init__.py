@@ -1,9 +1,12 @@
-"""Other brokers, measured on the workloads of the forwarding benchmark: `python -m benchmarks.peers`.
+"""Other brokers, measured on the workloads of the forwarding benchmark.
 
-Read harness.py first.  Each peer is a module with
+    python -m benchmarks.peers [mosquitto] [activemq] [--repeats 3]
 
-    is_installed() -> str | None                what is missing, or None if nothing is
-    published_per_s(workload) -> float          records published per second, all deliveries checked
+Each peer is a module with
+
+    is_installed() -> str | None            what is missing, or None if nothing is
+    published_per_s(workload) -> float      records published per second, every delivery checked
 
 They come from Debian's packages: apt-get install --no-install-recommends mosquitto activemq
+Read harness.py first.
 """

@@ -2,6 +2,8 @@
 
 GodwitError
   PeerError      the other side broke the protocol: log it, drop the link, carry on
+  UnreachableError  nobody answers there
+  RefusedError   a broker said no: says to what, and which rule
   UsageError     our caller asked for the impossible: say what would have been possible
     ContentError   a record or a filter breaks a rule of the language: says which and where
       TextError      ... and came as text: says the column, and what was expected there
@@ -18,6 +20,14 @@ class GodwitError(Exception):
 
 class PeerError(GodwitError):
     """A neighbour or client broke the protocol."""
+
+
+class UnreachableError(GodwitError):
+    """A broker could not be reached."""
+
+
+class RefusedError(GodwitError):
+    """A broker refused what it was asked."""
 
 
 class UsageError(GodwitError):

@@ -15,7 +15,7 @@ def meters() -> Meters:
 
 def test_nothing_is_known_before_the_first_window_is_complete() -> None:
     meter = meters()
-    meter.on_handled(1, 100, matching_delay_s=0.5, now_s=1.0)
+    meter.on_handled(1, 100, serving_s=0.5, now_s=1.0)
 
     assert meter.load(9.9) == IDLE
 
@@ -23,8 +23,8 @@ def test_nothing_is_known_before_the_first_window_is_complete() -> None:
 def test_input_utilisation_is_the_publication_rate_times_the_matching_delay() -> None:
     meter = meters()
     for second in range(10):
-        meter.on_handled(1, 100, matching_delay_s=0.2, now_s=float(second))
-        meter.on_handled(0, 50, matching_delay_s=0.4, now_s=float(second))
+        meter.on_handled(1, 100, serving_s=0.2, now_s=float(second))
+        meter.on_handled(0, 50, serving_s=0.4, now_s=float(second))
 
     load = meter.load(10.0)
     assert load.publications_per_s == pytest.approx(1.0)
@@ -81,7 +81,7 @@ def test_a_draining_backlog_does_not_look_like_less_than_its_busy_time() -> None
 
 def test_windows_that_passed_in_silence_read_zero() -> None:
     meter = meters()
-    meter.on_handled(1, 100, matching_delay_s=0.2, now_s=1.0)
+    meter.on_handled(1, 100, serving_s=0.2, now_s=1.0)
 
     assert meter.load(10.0).publications_per_s == pytest.approx(0.1)
     assert meter.load(35.0).publications_per_s == 0.0
@@ -89,8 +89,8 @@ def test_windows_that_passed_in_silence_read_zero() -> None:
 
 def test_a_message_after_a_silence_counts_in_its_own_window() -> None:
     meter = meters()
-    meter.on_handled(1, 100, matching_delay_s=0.2, now_s=1.0)
-    meter.on_handled(1, 100, matching_delay_s=0.2, now_s=32.0)
+    meter.on_handled(1, 100, serving_s=0.2, now_s=1.0)
+    meter.on_handled(1, 100, serving_s=0.2, now_s=32.0)
 
     assert meter.last.publications_per_s == 0.0
     assert meter.load(40.0).publications_per_s == pytest.approx(0.1)

@@ -78,15 +78,20 @@ class Meters:
         self._backlog_bytes_at_start = self._backlog_bytes
 
     def on_handled(
-        self, publications: int, size_bytes: int, matching_delay_s: float, now_s: float
+        self,
+        publications: int,
+        size_bytes: int,
+        serving_s: float,
+        now_s: float,
+        messages: int = 1,
     ) -> None:
-        """The matching engine took a message in, a publication or not, and emitted its outputs."""
+        """The matching engine took messages in, publications or not, and emitted their outputs."""
         if now_s >= self._window_end_s:
             self._roll(now_s)
         self._publications_in += publications
-        self._messages_in += 1
+        self._messages_in += messages
         self._bytes_in += size_bytes
-        self._serving_s += matching_delay_s
+        self._serving_s += serving_s
 
     def on_queued(self, size_bytes: int) -> None:
         """A message must wait in an output queue."""

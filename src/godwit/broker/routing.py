@@ -29,6 +29,15 @@ class Confirm(msgspec.Struct, frozen=True):
     notice: AdvertisementInEffect | SubscriptionInEffect
 
 
+class Tables(msgspec.Struct, frozen=True):
+    """What a router knows, by id, for people and for checks: where each thing came from."""
+
+    advertisements: dict[str, Hop]
+    subscriptions: dict[str, Hop]
+    told: dict[str, list[str]]
+    """For each neighbour, the subscriptions that were sent to it."""
+
+
 class Routing(Protocol):
     @property
     def subscription_count(self) -> int:
@@ -54,6 +63,10 @@ class Routing(Protocol):
 
     def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> Collection[Hop]:
         """Where copies of `publication` go from here: each hop once, never `last_hop`."""
+        ...
+
+    def tables(self) -> Tables:
+        """A copy of the tables as they are now."""
         ...
 
     def check(self) -> None:

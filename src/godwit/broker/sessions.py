@@ -41,7 +41,7 @@ from godwit.content.messages import (
     is_control_content,
     is_control_filter,
 )
-from godwit.content.values import Record, check_record
+from godwit.content.values import check_record
 from godwit.errors import ContentError
 
 #: Names of modules, as clients of their broker, start with this.
@@ -115,6 +115,11 @@ class Sessions:
                 raise Refused("only brokers confirm that something is in effect")
         return message
 
+    def holds(self, client: Client) -> bool:
+        """Does the client hold anything here that it may want to come back for?"""
+        session = self._sessions.get(client)
+        return session is not None and bool(session.advertisements or session.subscriptions)
+
     def leave(self, client: Client) -> list[Unsubscription | Unadvertisement]:
         """Forget a client; the answer is what it must be made to withdraw."""
         session = self._sessions.pop(client, None)
@@ -171,7 +176,7 @@ def _admit_publication(
     if publication.advertisement not in session.in_effect:
         raise Refused(f"advertisement {publication.advertisement} is not in effect yet")
     if not advertisement.permits(content):
-        raise Refused(_why_not_permitted(advertisement, content))
+        raise Refused(advertisement.why_not_permitted(content))
     is_control = is_control_content(content)
     if is_control != isinstance(hop, Module):
         raise Refused(CONTROL_IS_RESERVED if is_control else "a module speaks in control classes")
@@ -201,11 +206,3 @@ def _check_envelope(publication: Publication, session: Session) -> None:
     if not isinstance(publication.payload, bytes) or len(publication.payload) > PAYLOAD_BYTES_MAX:
         raise Refused(f"a payload is at most {PAYLOAD_BYTES_MAX} bytes")
     _check_id(publication.advertisement)
-
-
-def _why_not_permitted(advertisement: Filter, content: Record) -> str:
-    unnamed = content.keys() - advertisement.constraints.keys()
-    if unnamed:
-        return f"the advertisement does not name the attribute {min(unnamed)}"
-    failure = advertisement.explain(content).failures[0]
-    return f"the advertisement does not permit this: {failure}"

@@ -138,6 +138,13 @@ class Filter:
         """Read as an advertisement: may a publication with this content be sent under it?"""
         return record.keys() <= self.constraints.keys() and self.matches(record)
 
+    def why_not_permitted(self, record: Record) -> str:
+        """What is wrong with a record that this filter, read as an advertisement, forbids."""
+        unnamed = record.keys() - self.constraints.keys()
+        if unnamed:
+            return f"the advertisement does not name the attribute {min(unnamed)}"
+        return f"the advertisement does not permit this: {self.explain(record).failures[0]}"
+
     def relation(self, other: Filter) -> Relation:
         """How the records of this filter relate to those of `other`.
 

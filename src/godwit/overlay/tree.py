@@ -38,7 +38,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Confirm
+from godwit.broker.routing import Confirm, Tables
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.messages import (
     Advertisement,
@@ -272,6 +272,18 @@ class TreeRouting:
         subscription = entry.subscription
         notice = SubscriptionInEffect(id=subscription.id, edition=subscription.edition)
         return [_answer(to, notice)]
+
+    # -- for people and for checks -------------------------------------------------------------
+
+    def tables(self) -> Tables:
+        return Tables(
+            advertisements={e.advertisement.id: e.last_hop for e in self._advertisements},
+            subscriptions={e.subscription.id: e.last_hop for e in self._interests},
+            told={
+                neighbour.name: sorted(id for id in link if link.was_sent(self._interests[id]))
+                for neighbour, link in self._links.items()
+            },
+        )
 
     # -- invariants ----------------------------------------------------------------------------
 

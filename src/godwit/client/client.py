@@ -1,0 +1,291 @@
+"""The asynchronous client.
+
+    async with godwit.connect("godwit://127.0.0.1:7401") as client:
+        await client.advertise("class = 'STOCK' and volume is present")
+        await client.publish({"class": "STOCK", "volume": 400_000})
+        async with client.subscribe("class = 'STOCK' and volume > 300000") as events:
+            await events.in_effect()
+            async for event in events: ...
+
+The client keeps its connection by itself: when it is lost, it calls again and resumes its session
+(line.py, session.py); the application notices a pause at most.  Publications wait in the client
+while there is no connection, up to WAITING_BYTES_MAX; then `publish` waits too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self, assert_never
+
+from godwit.client.events import EVENTS_WAITING_MAX, Event, Events
+from godwit.client.line import Line
+from godwit.client.session import Arrived, ClientSession
+from godwit.content.filters import Filter
+from godwit.content.messages import (
+    AdvertisementId,
+    AdvertisementInEffect,
+    Publication,
+    Refusal,
+    SubscriptionId,
+    SubscriptionInEffect,
+)
+from godwit.content.values import Value
+from godwit.errors import GodwitError, RefusedError, UsageError
+from godwit.matching.index import MatchingIndex
+from godwit.wire.addresses import url_address
+from godwit.wire.call import Opener, socket_opener
+from godwit.wire.connection import HEARTBEAT_S
+from godwit.wire.frames import Dropped
+
+#: Published and not taken in by the broker, at most; beyond that `publish` waits.
+WAITING_BYTES_MAX = 1_048_576
+#: Publications are written together, at the latest when they are this many bytes.
+WRITE_BYTES = 65_536
+
+CONNECT_S = 10.0
+
+
+def connect(url: str, *, name: str | None = None, connect_s: float = CONNECT_S) -> Client:
+    """A client of the broker at `url`, connected when it is entered with `async with`.
+
+    `name` is unique in the network; without one, the client makes one up.
+    """
+    return Client(socket_opener(*url_address(url)), where=url, name=name, connect_s=connect_s)
+
+
+class Client:
+    def __init__(
+        self,
+        opener: Opener,
+        *,
+        where: str,
+        name: str | None = None,
+        connect_s: float = CONNECT_S,
+        heartbeat_s: float = HEARTBEAT_S,
+    ) -> None:
+        self.name = name or f"client-{secrets.token_hex(6)}"
+        # Microseconds since 1970: a later session of the same name goes on above an earlier one.
+        self.session = ClientSession(self.name, first_sequence=time.time_ns() // 1000)
+        self._line = Line(self.session, opener, where=where, listener=self, heartbeat_s=heartbeat_s)
+        self._connect_s = connect_s
+        self._is_closed = False
+        self._progress: asyncio.Future[None] | None = None
+        self._awaited: dict[AdvertisementId, asyncio.Future[None]] = {}
+        self._refusals: list[Refusal] = []
+        self._feeds: dict[SubscriptionId, Events] = {}
+        self._index: MatchingIndex[SubscriptionId] = MatchingIndex()
+        self._only_feed: Events | None = None
+        self._was_unsubscribed = False
+        self._crowded: set[Events] = set()
+
+    async def __aenter__(self) -> Self:
+        await self._line.open(self._connect_s)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let what was published leave, then end the session and all that it holds."""
+        if self._is_closed:
+            return
+        if self._line.connection is not None and not self.session.is_idle:
+            with contextlib.suppress(TimeoutError, GodwitError):
+                await asyncio.wait_for(self.flush(), self._connect_s)
+        self._is_closed = True
+        await self._line.close()
+        closed = UsageError("the client was closed")
+        for events in set(self._feeds.values()):
+            events.fail(closed)
+        for awaited in self._awaited.values():
+            if not awaited.done():
+                awaited.set_exception(closed)
+        self.on_progress()
+
+    # -- publishing ----------------------------------------------------------------------------
+
+    async def advertise(self, filter: str | Filter) -> AdvertisementId:
+        """Announce what will be published, and wait until that is in effect."""
+        self._check_open()
+        id = self.session.advertise(_parsed(filter))
+        awaited = self._awaited[id] = asyncio.get_running_loop().create_future()
+        self._line.flush_soon()
+        try:
+            await awaited
+        finally:
+            del self._awaited[id]
+        return id
+
+    async def unadvertise(self, id: AdvertisementId) -> None:
+        """Withdraw an advertisement, after what was published under it."""
+        self._check_open()
+        await self._until(lambda: not self.session.is_held(id))
+        self.session.unadvertise(id)
+        self._line.flush_soon()
+
+    async def publish(self, record: Mapping[str, Value], *, payload: bytes = b"") -> None:
+        """Publish a record under the advertisement that permits it.
+
+        Returns when the publication is on its way, or will be once there is a connection; waits
+        while the broker is too far behind.  `flush` waits for the broker to take it in.
+        """
+        self._check_open()
+        session = self.session
+        session.publish(record, payload)
+        if session.stream.pending_bytes < WRITE_BYTES:
+            self._line.flush_soon()
+            if not session.held_bytes:
+                return
+        else:
+            self._line.flush()
+            await asyncio.sleep(0)
+        if session.waiting_bytes > WAITING_BYTES_MAX:
+            await self._until(lambda: session.waiting_bytes <= WAITING_BYTES_MAX // 2)
+
+    async def flush(self) -> None:
+        """Wait until the broker has taken in all that was asked and published so far.
+
+        Raises RefusedError if it refused a publication since the last time.
+        """
+        self._line.flush()
+        await self._until(lambda: self.session.is_idle)
+        if self._refusals:
+            refusals, self._refusals = self._refusals, []
+            raise RefusedError(f"{refusals[0].about}: {refusals[0].reason}")
+
+    async def _until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            self._check_open()
+            if self._progress is None:
+                self._progress = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._progress)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise UsageError("the client was closed")
+
+    # -- subscribing ---------------------------------------------------------------------------
+
+    def subscribe(self, *filters: str | Filter) -> Events:
+        """What any of the filters matches, each publication once; to be entered with `async with`.
+
+        Other clients' publications only: nobody hears himself.
+        """
+        if not filters:
+            raise UsageError("subscribe to at least one filter")
+        return Events(self, tuple(map(_parsed, filters)))
+
+    def begin(self, events: Events) -> None:
+        """Called by events that are entered."""
+        self._check_open()
+        events.ids = tuple(map(self.session.subscribe, events.filters))
+        events.unconfirmed = set(events.ids)
+        for id, filter in zip(events.ids, events.filters, strict=True):
+            self._feeds[id] = events
+            self._index.add(id, filter)
+        self._find_only_feed()
+        self._line.flush_soon()
+
+    def finish(self, events: Events) -> None:
+        """Called by events that are left."""
+        for id in events.ids:
+            if self._feeds.pop(id, None) is not None:
+                self._index.remove(id)
+                self.session.unsubscribe(id)
+        self._was_unsubscribed = True
+        self._find_only_feed()
+        self._crowded.discard(events)
+        self._read_on()
+        if not self._is_closed:
+            self._line.flush_soon()
+
+    def _find_only_feed(self) -> None:
+        """While there has been one only, all that arrives is for it."""
+        feeds = set(self._feeds.values())
+        is_alone = len(feeds) == 1 and not self._was_unsubscribed
+        self._only_feed = feeds.pop() if is_alone else None
+
+    def on_taken(self, events: Events) -> None:
+        """Called by events that an application has read from."""
+        if events in self._crowded and len(events.waiting) <= EVENTS_WAITING_MAX // 2:
+            self._crowded.discard(events)
+            self._read_on()
+
+    def _read_on(self) -> None:
+        if not self._crowded and self._line.connection is not None:
+            self._line.connection.resume_reading()
+
+    # -- what comes over the line --------------------------------------------------------------
+
+    def on_arrived(self, frame: Arrived, hops: int) -> None:
+        if isinstance(frame, Publication):
+            self._on_publication(frame, hops)
+            return
+        match frame:
+            case SubscriptionInEffect(id=id):
+                if id in self._feeds:
+                    self._feeds[id].confirm(id)
+            case AdvertisementInEffect(id=id):
+                if id in self._awaited and not self._awaited[id].done():
+                    self._awaited[id].set_result(None)
+                self.on_progress()
+            case Refusal():
+                self._on_refusal(frame)
+            case Dropped(count=count):
+                for events in set(self._feeds.values()):
+                    events.dropped += count
+            case _:
+                assert_never(frame)
+
+    def _on_publication(self, publication: Publication, hops: int) -> None:
+        event = Event(
+            publication.content,
+            publication.payload,
+            publication.publisher,
+            publication.sequence,
+            hops,
+            publication.accepted_s,
+        )
+        if self._only_feed is not None:
+            self._put(self._only_feed, event)
+            return
+        # A client gets one copy; which of its subscriptions want it is for us to say.
+        for events in {self._feeds[id] for id in self._index.match(publication.content)}:
+            self._put(events, event)
+
+    def _put(self, events: Events, event: Event) -> None:
+        events.put(event)
+        if len(events.waiting) > EVENTS_WAITING_MAX and self._line.connection is not None:
+            self._crowded.add(events)
+            self._line.connection.pause_reading()
+
+    def _on_refusal(self, refusal: Refusal) -> None:
+        error = RefusedError(f"{refusal.about}: {refusal.reason}")
+        awaited = self._awaited.get(AdvertisementId(refusal.about))
+        events = self._feeds.get(SubscriptionId(refusal.about))
+        if awaited is not None:
+            awaited.set_exception(error)
+        elif events is not None:
+            events.fail(error)
+        else:
+            self._refusals.append(refusal)
+        self.on_progress()
+
+    def on_progress(self) -> None:
+        if self._progress is not None:
+            self._progress.set_result(None)
+            self._progress = None
+
+
+def _parsed(filter: str | Filter) -> Filter:
+    return Filter.parse(filter) if isinstance(filter, str) else filter

@@ -1,0 +1,14 @@
+"""Drives brokers on sockets: the same broker as in the simulator, with real queues and real time.
+
+    bytes --> Connection --> Port --> BrokerNode --> Broker.handle
+    bytes <-- Connection <-- Port <-- BrokerNode <-- effects
+
+settings.py   what can be set, for one broker and for a whole network; TOML
+port.py       one peer as the broker sees it: its stream, its connection, its queue
+node.py       one broker: carries out effects, batch by batch
+admission.py  who may come in: the handshake on an incoming connection
+dialling.py   keeps a link to a neighbour
+server.py     one process: sockets, signals, graceful stop
+http.py       /metrics, /healthz, /routing
+processes.py  a whole network of processes on this machine
+"""

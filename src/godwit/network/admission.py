@@ -1,0 +1,60 @@
+"""Who may come in: the first frame on an incoming connection.
+
+Until a peer has said who it is, it may send one small frame and take a few seconds for it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from godwit.errors import PeerError
+from godwit.network.node import BrokerNode
+from godwit.wire.connection import Connection
+from godwit.wire.frames import DECODE_ERRORS, PROTOCOL_VERSION, Hello, decode_hello, malformed
+
+log = logging.getLogger("godwit.admission")
+
+HEARTBEATS_MAX = 2
+
+
+class Admission:
+    """Receives the first frame of a caller, and hands the connection over to its port."""
+
+    def __init__(self, node: BrokerNode, *, is_full: bool = False) -> None:
+        self.connection = Connection(self, heartbeat_s=node.limits.heartbeat_s)
+        self._node = node
+        self._is_full = is_full
+        self._heartbeats = 0
+        node.callers.add(self.connection)
+
+    def on_frame(self, hops: int, body: bytes) -> None:
+        try:
+            hello = decode_hello(body)
+        except DECODE_ERRORS as error:
+            raise malformed(error) from None
+        if not isinstance(hello, Hello):
+            raise PeerError("the first frame says hello")
+        if hello.version != PROTOCOL_VERSION:
+            raise PeerError(f"protocol version {hello.version}; here it is {PROTOCOL_VERSION}")
+        if self._is_full:
+            raise PeerError("too many connections")
+        self._node.admit(hello, self.connection)
+        self._node.callers.discard(self.connection)
+
+    def on_read(self) -> None:
+        pass
+
+    def on_writable(self) -> None:
+        pass
+
+    def on_heartbeat(self) -> None:
+        self._heartbeats += 1
+        if self._heartbeats > HEARTBEATS_MAX:
+            self._node.callers.discard(self.connection)
+            self.connection.abort()
+
+    def on_lost(self, reason: str, *, broke_rules: bool) -> None:
+        self._node.callers.discard(self.connection)
+        if broke_rules:
+            self._node.refused += 1
+            log.warning("refused", extra={"peer": self.connection.peer_address, "reason": reason})

@@ -1,0 +1,67 @@
+"""Keeps a link: calls a neighbour, and calls again whenever the connection is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from godwit.errors import PeerError, RefusedError
+from godwit.network.node import BrokerNode
+from godwit.network.port import LinkPort
+from godwit.wire.call import PAUSE_S_MAX, PAUSE_S_MIN, Call, Opener
+from godwit.wire.connection import Connection
+from godwit.wire.frames import Hello, Welcome
+
+log = logging.getLogger("godwit.dialling")
+
+
+class Dialler:
+    """One link of this broker that it has to establish itself."""
+
+    def __init__(self, node: BrokerNode, opener: Opener, *, where: str, secret: str = "") -> None:
+        self.where = where
+        self.trouble: str | None = "not linked yet"
+        """Why there is no link, if there is none."""
+        self._node = node
+        self._opener = opener
+        self._secret = secret
+        self._link: LinkPort | None = None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause_s = PAUSE_S_MIN
+        while True:
+            try:
+                link = await self._call()
+                self.trouble = None
+                pause_s = PAUSE_S_MIN
+                await link.detached.wait()
+                self.trouble = "the connection was lost"
+            except (OSError, PeerError, RefusedError) as error:
+                trouble = str(error) or type(error).__name__
+                if trouble != self.trouble:
+                    log.info("no link", extra={"where": self.where, "reason": trouble})
+                self.trouble = trouble
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+    async def _call(self) -> LinkPort:
+        node, known = self._node, self._resumable()
+        hello = Hello(
+            role="broker",
+            name=node.name,
+            stream="" if known is None else known.stream.id,
+            received=0 if known is None else known.stream.received,
+            secret=self._secret,
+        )
+
+        def accept(welcome: Welcome, connection: Connection) -> LinkPort:
+            self._link = node.link(welcome, connection, known)
+            return self._link
+
+        return await Call(hello, accept, heartbeat_s=node.limits.heartbeat_s).make(self._opener)
+
+    def _resumable(self) -> LinkPort | None:
+        """The link there was, if its stream has not been given up."""
+        link = self._link
+        return link if link is not None and self._node.ports.get(link.hop) is link else None

@@ -1,0 +1,265 @@
+"""One live broker: the real state machine between the ports of its peers.
+
+    port --> receive --> Broker.handle --> effects --> ports --> finish_read: flush, acknowledge
+
+The shape is that of `simulation.node`; here the queues are real and time passes by itself.  All
+messages of one read are handled, and only then every port that got something is written to, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import assert_never
+
+from godwit.broker.core import Broker
+from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
+from godwit.broker.stimuli import (
+    Client,
+    ClientLeft,
+    Hop,
+    LinkDown,
+    LinkUp,
+    Module,
+    Neighbour,
+    Received,
+    Started,
+    Stimulus,
+    TimerFired,
+)
+from godwit.content.messages import Message, Publication
+from godwit.errors import PeerError
+from godwit.network.port import ClientPort, LinkPort, Port
+from godwit.network.settings import Limits
+from godwit.wire.connection import Connection
+from godwit.wire.frames import Hello, Welcome, encode, encode_body, framed
+
+log = logging.getLogger("godwit.node")
+
+#: In a tree no path is that long: a publication with more hops goes round in circles.
+HOPS_MAX = 255
+
+
+class BrokerNode:
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        limits: Limits,
+        output_bandwidth_bytes_s: float,
+        secret: str = "",
+    ) -> None:
+        self.broker = broker
+        self.name = broker.name
+        self.limits = limits
+        self.meters = broker.meters
+        self.output_bandwidth_bytes_s = output_bandwidth_bytes_s
+        self.ports: dict[Hop, Port] = {}
+        self.handled: Counter[str] = Counter()
+        """Messages taken in, by kind."""
+        self.deliveries = 0
+        self.dropped: Counter[str] = Counter()
+        """Publications that were not passed on, by reason; those of ports that are gone too."""
+        self.isolations = 0
+        """Of ports that are gone."""
+        self.refused = 0
+        """Connections that broke the protocol before or after they said who they are."""
+        self.callers: set[Connection] = set()
+        """Connections that have not said yet who they are."""
+        self.is_stopping = False
+        self._secret = secret
+        self._touched: dict[Port, None] = {}
+        self._in_read = 0
+        self._publications_in_read = 0
+        self._bytes_in_read = 0
+        self._read_start_s = 0.0
+        # Wall-clock time that never goes back: comparable between processes, fit for intervals.
+        self._clock_offset_s = time.time() - time.monotonic()
+
+    def now_s(self) -> float:
+        return time.monotonic() + self._clock_offset_s
+
+    def start(self) -> None:
+        self._stimulate(Started())
+
+    # -- peers come and go ---------------------------------------------------------------------
+
+    def admit(self, hello: Hello, connection: Connection) -> None:
+        """A peer has called and said who it is: go on with its stream, or start a new one."""
+        hop = Client(hello.name) if hello.role == "client" else Neighbour(hello.name)
+        self._check_caller(hello)
+        port = self.ports.get(hop)
+        if port is not None and hello.stream == port.stream.id:
+            log.info("resumed", extra={"peer": hop.name, "stream": port.stream.id[:8]})
+        else:
+            if port is not None and port.is_connected:
+                raise PeerError(f"{hello.role} {hello.name} is connected already")
+            port = self._open(hop, secrets.token_hex(16))
+        stream = port.stream
+        connection.write(
+            encode(Welcome(name=self.name, stream=stream.id, received=stream.received))
+        )
+        self._attach(port, connection, hello.received if hello.stream == stream.id else 0)
+
+    def _check_caller(self, hello: Hello) -> None:
+        if self.is_stopping:
+            raise PeerError(f"broker {self.name} is stopping")
+        if hello.role == "client":
+            if hello.name.startswith("$"):
+                raise PeerError("names that start with '$' are the brokers' own")
+            return
+        if not secrets.compare_digest(hello.secret, self._secret):
+            raise PeerError(f"broker {hello.name} does not have our secret")
+        if hello.name == self.name:
+            raise PeerError(f"a broker {self.name} cannot link with itself")
+
+    def link(self, welcome: Welcome, connection: Connection, known: LinkPort | None) -> LinkPort:
+        """A neighbour that we called has answered; `known` is the stream we asked it for."""
+        if known is not None and known.stream.id == welcome.stream:
+            self._attach(known, connection, welcome.received)
+            return known
+        hop = Neighbour(welcome.name)
+        present = self.ports.get(hop)
+        if present is not None and present.is_connected:
+            raise PeerError(f"broker {welcome.name} is linked already")
+        if known is not None:
+            self.remove(known, "has forgotten the stream")
+        port = self._open(hop, welcome.stream)
+        assert isinstance(port, LinkPort)
+        self._attach(port, connection, welcome.received)
+        return port
+
+    def _open(self, hop: Client | Neighbour, stream_id: str) -> Port:
+        """A port with a new stream, in the place of the one there may have been."""
+        old = self.ports.get(hop)
+        if old is not None:
+            self.remove(old, "started anew")
+        port: Port
+        if isinstance(hop, Client):
+            port = self.ports[hop] = ClientPort(self, stream_id, hop.name)
+        else:
+            port = self.ports[hop] = LinkPort(self, stream_id, hop.name)
+        log.info("opened", extra={"peer": hop.name, "kind": type(hop).__name__.lower()})
+        return port
+
+    def _attach(self, port: Port, connection: Connection, received: int) -> None:
+        is_new = not port.was_attached
+        port.attach(connection, received=received)
+        if is_new and isinstance(port.hop, Neighbour):
+            self._stimulate(LinkUp(port.hop))
+
+    def on_away(self, port: Port, reason: str) -> None:
+        log.info("away", extra={"peer": port.hop.name, "reason": reason})
+        if isinstance(port, ClientPort) and not self.broker.sessions.holds(port.hop):
+            self.remove(port, reason)  # Nothing is kept for it, so there is nothing to wait for.
+
+    def remove(self, port: Port, reason: str) -> None:
+        if self.ports.get(port.hop) is not port:
+            return
+        log.info("removed", extra={"peer": port.hop.name, "reason": reason})
+        del self.ports[port.hop]
+        self._touched.pop(port, None)
+        port.close(reason)
+        if isinstance(port.hop, Client):
+            self.dropped["slow subscriber"] += port.traffic.dropped
+            self.isolations += port.traffic.isolations
+            self._stimulate(ClientLeft(port.hop))
+        else:
+            self.dropped["link lost"] += port.stream.outstanding
+            if port.was_attached:
+                self._stimulate(LinkDown(port.hop))
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
+        if not self._in_read:
+            self._read_start_s = self.now_s()
+        self._in_read += 1
+        self._bytes_in_read += len(body)
+        self._publications_in_read += isinstance(message, Publication)
+        self.handled[type(message).__name__] += 1
+        received = Received(message, source.hop, hops)
+        effects = self.broker.handle(received, now_s=self._read_start_s)
+        # What a client wrote is stamped first; what a neighbour wrote goes on as it is.
+        self._perform(effects, body if isinstance(source, LinkPort) else None)
+
+    def finish_read(self, source: Port) -> None:
+        touched = self._touched
+        while touched:
+            port, _ = touched.popitem()
+            port.flush()
+            # A link never waits for itself: two brokers that do would wait for ever.
+            if port.is_congested and (port is not source or isinstance(port, ClientPort)):
+                source.wait_for(port)
+        source.acknowledge()
+        if self._in_read:
+            self._meter()
+
+    def _meter(self) -> None:
+        now_s = self.now_s()
+        serving_s = now_s - self._read_start_s
+        self.meters.on_handled(
+            self._publications_in_read, self._bytes_in_read, serving_s, now_s, self._in_read
+        )
+        self._in_read = self._publications_in_read = self._bytes_in_read = 0
+
+    def _stimulate(self, stimulus: Stimulus) -> None:
+        """Something other than a message of a peer."""
+        self._perform(self.broker.handle(stimulus, now_s=self.now_s()), None)
+        self._flush()
+
+    def _flush(self) -> None:
+        while self._touched:
+            port, _ = self._touched.popitem()
+            port.flush()
+
+    def _perform(self, effects: Sequence[Effect], body: bytes | None) -> None:
+        """Carry out what the broker asked for; a publication among it has `body`, if given."""
+        ports, touched = self.ports, self._touched
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                publication = effect.publication
+                if body is None:
+                    body = encode_body(publication)
+                frame = framed(body, effect.hops)
+                self.deliveries += len(effect.to)
+                for client in effect.to:
+                    port = ports[client]
+                    port.put_publication(frame, is_control=publication.is_control)
+                    touched[port] = None
+            elif isinstance(effect, Send):
+                message = effect.message
+                port = ports[effect.to]
+                touched[port] = None
+                if not isinstance(message, Publication):
+                    port.put(encode(message, effect.hops))
+                elif effect.hops > HOPS_MAX:
+                    self.dropped["too many hops"] += 1
+                else:
+                    if body is None:
+                        body = encode_body(message)
+                    frame = framed(body, effect.hops)
+                    port.put_publication(frame, is_control=message.is_control)
+            elif isinstance(effect, Notify):
+                if effect.to in ports:  # Else it has just left.
+                    port = ports[effect.to]
+                    port.put(encode(effect.notice))
+                    touched[port] = None
+            else:
+                self._arrange(effect)
+
+    def _arrange(self, effect: Submit | SetTimer) -> None:
+        """What a module asks of the broker itself."""
+        loop = asyncio.get_running_loop()
+        match effect:
+            case Submit(module=module, message=message):
+                loop.call_soon(self._stimulate, Received(message, Module(module)))
+            case SetTimer(module=module, name=name, at_s=at_s):
+                delay_s = max(0.0, at_s - self.now_s())
+                loop.call_later(delay_s, self._stimulate, TimerFired(module, name))
+            case _:
+                assert_never(effect)

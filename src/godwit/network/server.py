@@ -1,0 +1,163 @@
+"""One broker as a process: sockets, links, signals, and a stop that loses nothing it need not.
+
+Told to stop (SIGTERM, SIGINT), a broker takes no new callers, says goodbye to its clients, which
+keep what it has not acknowledged and look for it to come back, sends its neighbours all that is
+under way, says goodbye to them, and exits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Self
+
+from godwit.broker.core import Broker
+from godwit.broker.meters import Meters
+from godwit.errors import UsageError
+from godwit.network.admission import Admission
+from godwit.network.dialling import Dialler
+from godwit.network.node import BrokerNode
+from godwit.network.port import ClientPort, LinkPort, Port
+from godwit.network.settings import BrokerSettings, NetworkSettings
+from godwit.overlay import overlay
+from godwit.wire.addresses import address
+from godwit.wire.call import socket_opener
+from godwit.wire.connection import Connection
+from godwit.wire.frames import Goodbye
+
+log = logging.getLogger("godwit.server")
+
+STOPPING = "the broker is stopping"
+DRAIN_STEP_S = 0.02
+
+
+class BrokerServer:
+    """`async with BrokerServer(network, settings):` is a broker that listens."""
+
+    def __init__(self, network: NetworkSettings, settings: BrokerSettings) -> None:
+        self.network = network
+        self.settings = settings
+        self.node = make_node(network, settings)
+        self.diallers = [
+            Dialler(
+                self.node,
+                socket_opener(*network.link_address(link)),
+                where=link,
+                secret=network.secret,
+            )
+            for link in settings.links
+        ]
+        self._listener: asyncio.Server | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._http: contextlib.AbstractAsyncContextManager[object] | None = None
+
+    @property
+    def url(self) -> str:
+        assert self._listener is not None, "the broker does not listen"
+        host, port = self._listener.sockets[0].getsockname()[:2]
+        return f"godwit://[{host}]:{port}" if ":" in host else f"godwit://{host}:{port}"
+
+    @property
+    def troubles(self) -> list[str]:
+        """What keeps this broker from being healthy: links of its own that are not there."""
+        return [f"{d.where}: {d.trouble}" for d in self.diallers if d.trouble is not None]
+
+    async def __aenter__(self) -> Self:
+        host, port = address(self.settings.listen)
+        loop = asyncio.get_running_loop()
+        try:
+            self._listener = await loop.create_server(self._on_caller, host, port)
+        except OSError as error:
+            raise UsageError(f"cannot listen on {self.settings.listen}: {error.strerror}") from None
+        self.node.start()
+        self._tasks = [asyncio.create_task(dialler.run()) for dialler in self.diallers]
+        if self.settings.http is not None:
+            from godwit.network.http import serve  # noqa: PLC0415  Costs a second, used by few.
+
+            self._http = serve(self, *address(self.settings.http))
+            await self._http.__aenter__()
+        log.info("listening", extra={"broker": self.node.name, "url": self.url})
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        node = self.node
+        node.is_stopping = True
+        assert self._listener is not None
+        self._listener.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for caller in list(node.callers):
+            caller.close(Goodbye(reason=STOPPING))
+        await self._part_from(self._ports(ClientPort))
+        await self._part_from(self._ports(LinkPort))
+        for port in list(node.ports.values()):
+            port.close(STOPPING)
+        await asyncio.sleep(0)
+        if self._http is not None:
+            await self._http.__aexit__(None, None, None)
+        log.info("stopped", extra={"broker": node.name})
+
+    def _on_caller(self) -> Connection:
+        node = self.node
+        is_full = len(node.ports) + len(node.callers) >= node.limits.connections_max
+        return Admission(node, is_full=is_full).connection
+
+    def _ports(self, kind: type[Port]) -> list[Port]:
+        return [port for port in self.node.ports.values() if isinstance(port, kind)]
+
+    async def _part_from(self, ports: Iterable[Port]) -> None:
+        """Let what is queued for them leave, for a while, then say goodbye."""
+        connected = [port for port in ports if port.is_connected]
+        await self._until(lambda: all(p.stream.is_idle or not p.is_connected for p in connected))
+        for port in connected:
+            port.part(STOPPING)
+        await self._until(lambda: all(not p.is_connected for p in connected))
+
+    async def _until(self, done: Callable[[], bool]) -> None:
+        deadline_s = self.node.now_s() + self.node.limits.drain_s / 4
+        # What ends it happens in many places; they need not know of a broker that stops.
+        while not done() and self.node.now_s() < deadline_s:  # noqa: ASYNC110
+            await asyncio.sleep(DRAIN_STEP_S)
+
+
+def make_node(network: NetworkSettings, settings: BrokerSettings) -> BrokerNode:
+    bandwidth = settings.output_bandwidth_bytes_s
+    broker = Broker(
+        settings.id,
+        routing=overlay(network.overlay)(()),  # Neighbours are there when their links are.
+        meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
+    )
+    return BrokerNode(
+        broker,
+        limits=network.limits,
+        output_bandwidth_bytes_s=bandwidth,
+        secret=network.secret,
+    )
+
+
+async def serve_until_stopped(
+    network: NetworkSettings, settings: BrokerSettings, on_ready: Callable[[BrokerServer], None]
+) -> None:
+    """Run a broker until SIGTERM or SIGINT."""
+    async with BrokerServer(network, settings) as server, _signals() as stopped:
+        on_ready(server)
+        await stopped.wait()
+        log.info("stopping", extra={"broker": settings.id})
+
+
+@contextlib.asynccontextmanager
+async def _signals() -> AsyncIterator[asyncio.Event]:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        yield stopped
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,170 @@
+"""What can be set, for one broker and for a whole network.  docs/operating.md explains each key.
+
+A network file is TOML.  `godwit up FILE` runs all of it on this machine, `godwit broker --config
+FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
+
+    overlay = "tree"
+
+    [limits]                 # for every broker; all keys are optional
+    session_s = 60
+
+    [[broker]]
+    id = "B1"
+    listen = "127.0.0.1:7401"
+    http = "127.0.0.1:8401"
+
+    [[broker]]
+    id = "B2"
+    listen = "127.0.0.1:7402"
+    links = ["B1"]           # each link once, at either end: an id of this file, or godwit://HOST:PORT
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from godwit.errors import UsageError
+from godwit.overlay import overlay as overlay_named
+from godwit.overlay.topology import Topology, topology
+from godwit.wire.addresses import address, url_address
+from godwit.wire.frames import Name, Text
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
+Bytes = Annotated[int, msgspec.Meta(ge=1024)]
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How long is long, and how much is much."""
+
+    heartbeat_s: Seconds = 2.0
+    """A peer says something at least this often; one that is silent for three is gone."""
+
+    session_s: Seconds = 60.0
+    """A client that lost its connection may come back for its session within this time."""
+
+    link_s: Seconds = 10.0
+    """A neighbour that lost its connection may come back within this time, and nothing is lost."""
+
+    patience_s: Seconds = 1.0
+    """A slow subscriber may hold its publishers back for so long in a row, then it is isolated."""
+
+    client_queue_bytes: Bytes = 16 * 1024 * 1024
+    """What waits for a client at most; publications beyond that are dropped and counted."""
+
+    link_queue_bytes: Bytes = 64 * 1024 * 1024
+    """What waits for a neighbour that is away at most; beyond that the link is given up."""
+
+    window_bytes: Bytes = 4 * 1024 * 1024
+    """What is sent to a peer ahead of its acknowledgements at most."""
+
+    connections_max: Annotated[int, msgspec.Meta(ge=1)] = 10_000
+    """Connections at a time; more are turned away."""
+
+    drain_s: Seconds = 5.0
+    """A broker that is told to stop gives what is under way so much time to leave."""
+
+
+class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    id: Name
+    listen: str = "127.0.0.1:0"
+    """Host and port for clients and neighbours; port 0 is any free one."""
+
+    http: str | None = None
+    """Host and port of /metrics, /healthz and /routing; none unless it is set."""
+
+    links: list[str] = []
+    """Neighbours this broker dials: godwit://HOST:PORT, or ids of the same file."""
+
+    output_bandwidth_bytes_s: Annotated[float, msgspec.Meta(gt=0)] = 125_000_000.0
+    """What the broker's network takes; its output utilisation is measured against it."""
+
+
+class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    broker: Annotated[list[BrokerSettings], msgspec.Meta(min_length=1)]
+    overlay: str = "tree"
+    secret: Text = ""
+    """Brokers link only with brokers that have the same one."""
+
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        overlay_named(self.overlay)
+        ids = [broker.id for broker in self.broker]
+        if len(set(ids)) != len(ids):
+            raise UsageError("broker ids are unique")
+        for broker in self.broker:
+            address(broker.listen)
+            for link in broker.links:
+                self.link_address(link)
+        if self.overlay == "tree" and not self._is_forest:
+            raise UsageError("the links form a cycle, and the overlay is a tree")
+
+    def of(self, id: str) -> BrokerSettings:
+        for broker in self.broker:
+            if broker.id == id:
+                return broker
+        raise UsageError(f"there is no broker {id!r}; there are {', '.join(self.topology.brokers)}")
+
+    def link_address(self, link: str) -> tuple[str, int]:
+        """Where to dial for a link: a godwit:// address, or the id of a broker of this file."""
+        return url_address(link) if "://" in link else address(self.of(link).listen)
+
+    @property
+    def topology(self) -> Topology:
+        """The brokers of this file and the links between them."""
+        ids = [broker.id for broker in self.broker]
+        known = set(ids)
+        links = [(b.id, to) for b in self.broker for to in b.links if to in known]
+        return topology(ids, links)
+
+    @property
+    def _is_forest(self) -> bool:
+        root = {broker.id: broker.id for broker in self.broker}
+
+        def root_of(id: str) -> str:
+            while root[id] != id:
+                id = root[id]
+            return id
+
+        for broker in self.broker:
+            for link in broker.links:
+                if link not in root:
+                    continue
+                a, b = root_of(broker.id), root_of(link)
+                if a == b:
+                    return False
+                root[a] = b
+        return True
+
+
+def load_network(path: Path) -> NetworkSettings:
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=NetworkSettings)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def dump_network(network: NetworkSettings) -> str:
+    """As TOML, without what is as it would be anyway."""
+    lines = [f'overlay = "{network.overlay}"']
+    changed = _changes(network.limits, Limits())
+    if changed:
+        lines += ["", "[limits]", *(f"{key} = {value}" for key, value in changed.items())]
+    for broker in network.broker:
+        lines += ["", "[[broker]]", f'id = "{broker.id}"', f'listen = "{broker.listen}"']
+        if broker.http is not None:
+            lines.append(f'http = "{broker.http}"')
+        if broker.links:
+            quoted = ", ".join(f'"{link}"' for link in broker.links)
+            lines.append(f"links = [{quoted}]")
+    return "\n".join(lines) + "\n"
+
+
+def _changes(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, Any]:
+    given, usual = msgspec.structs.asdict(settings), msgspec.structs.asdict(defaults)
+    return {key: value for key, value in given.items() if value != usual[key]}

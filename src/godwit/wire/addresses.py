@@ -1,0 +1,23 @@
+"""Where a broker listens, as text: `HOST:PORT`, `godwit://HOST:PORT`."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from godwit.errors import UsageError
+
+
+def address(text: str) -> tuple[str, int]:
+    """`HOST:PORT` as a pair."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise UsageError(f"{text!r} is no address: write HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def url_address(url: str) -> tuple[str, int]:
+    """`godwit://HOST:PORT` as a pair."""
+    parts = urlsplit(url)
+    if parts.scheme != "godwit" or parts.path not in ("", "/"):
+        raise UsageError(f"{url!r} is no address of a broker: write godwit://HOST:PORT")
+    return address(parts.netloc)

@@ -1,0 +1,84 @@
+"""Calling a broker: open a connection, say hello, and wait for its welcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from godwit.errors import PeerError, RefusedError
+from godwit.wire.connection import Connection
+from godwit.wire.frames import (
+    DECODE_ERRORS,
+    Goodbye,
+    Hello,
+    Welcome,
+    decode_welcome,
+    encode,
+    malformed,
+)
+
+T = TypeVar("T")
+
+#: Opens a connection to a broker: by a socket, or in memory.
+Opener = Callable[[Connection], Awaitable[object]]
+
+#: Between attempts, doubling.
+PAUSE_S_MIN = 0.05
+PAUSE_S_MAX = 1.0
+
+
+def socket_opener(host: str, port: int) -> Opener:
+    async def open_socket(connection: Connection) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.create_connection(lambda: connection, host, port)
+
+    return open_socket
+
+
+class Call(Generic[T]):
+    """Receives the answer.  `accept` takes the connection over at once: more may follow it."""
+
+    def __init__(
+        self, hello: Hello, accept: Callable[[Welcome, Connection], T], *, heartbeat_s: float
+    ) -> None:
+        self._hello = hello
+        self._accept = accept
+        self._connection = Connection(self, heartbeat_s=heartbeat_s)
+        self._answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    async def make(self, opener: Opener) -> T:
+        """The result of `accept`; raises OSError, RefusedError or PeerError."""
+        await opener(self._connection)
+        self._connection.write(encode(self._hello))
+        try:
+            return await self._answered
+        except BaseException:
+            self._connection.abort()
+            raise
+
+    def on_frame(self, hops: int, body: bytes) -> None:
+        try:
+            answer = decode_welcome(body)
+        except DECODE_ERRORS as error:
+            raise malformed(error) from None
+        if isinstance(answer, Goodbye):
+            self._fail(RefusedError(answer.reason))
+        elif not self._answered.done():
+            self._answered.set_result(self._accept(answer, self._connection))
+
+    def on_lost(self, reason: str, *, broke_rules: bool) -> None:
+        self._fail(PeerError(reason))
+
+    def _fail(self, error: Exception) -> None:
+        if not self._answered.done():
+            self._answered.set_exception(error)
+
+    def on_read(self) -> None:
+        pass
+
+    def on_writable(self) -> None:
+        pass
+
+    def on_heartbeat(self) -> None:
+        pass

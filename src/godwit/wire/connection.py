@@ -1,0 +1,189 @@
+"""One connection: bytes in, frames out; bytes out in large writes; silence noticed.
+
+A connection knows nothing of what it carries.  It hands every complete frame of a read to its
+receiver and then says that the read is over, so that all answers leave in one write.  A receiver
+that raises PeerError ends the connection and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, cast
+
+from godwit.errors import PeerError
+from godwit.wire.frames import HEADER, HELLO_BYTES_MAX, Frame, Goodbye, encode
+
+HEARTBEAT_S = 2.0
+#: After so many heartbeats without a byte the peer is taken for dead.
+SILENT_HEARTBEATS_MAX = 3
+#: Bytes in the transport's buffer at which writing pauses.
+WRITE_BUFFER_BYTES = 524_288
+#: For the last bytes to leave, once a connection is over.
+LINGER_S = 2.0
+
+
+class Receiver(Protocol):
+    """Whoever is at the near end of a connection."""
+
+    def on_frame(self, hops: int, body: bytes) -> None: ...
+
+    def on_read(self) -> None:
+        """All complete frames of one read have been handed over."""
+        ...
+
+    def on_writable(self) -> None:
+        """The connection takes bytes again."""
+        ...
+
+    def on_heartbeat(self) -> None:
+        """Say something, so that the peer does not take us for dead."""
+        ...
+
+    def on_lost(self, reason: str, *, broke_rules: bool) -> None:
+        """The connection is gone, and whether the peer deserved it.  The last call."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, receiver: Receiver, *, heartbeat_s: float = HEARTBEAT_S) -> None:
+        self.receiver = receiver
+        self.is_writable = False
+        self.frame_bytes_max = HELLO_BYTES_MAX
+        """Raised by the receiver once it knows the peer."""
+        self._heartbeat_s = heartbeat_s
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._needed_bytes = HEADER.size
+        self._is_over = False
+        self._is_reading = True
+        self._silent_heartbeats = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    # -- what the receiver does ----------------------------------------------------------------
+
+    @property
+    def peer_address(self) -> str:
+        address = self._transport and self._transport.get_extra_info("peername")
+        return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "memory"
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._is_over:
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        if self._is_reading and self._transport is not None and not self._transport.is_closing():
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self._is_reading and self._transport is not None:
+            self._is_reading = True
+            self._silent_heartbeats = 0
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    def close(self, farewell: Frame | None = None) -> None:
+        """Write what is left, and end the connection; the receiver is not told."""
+        if self._is_over:
+            return
+        if farewell is not None:
+            self.write(encode(farewell))
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._hang_up()
+
+    def abort(self) -> None:
+        """End the connection at once, whatever is left to write; the receiver is not told."""
+        self.close()
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- what the event loop does --------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not an isinstance: the transports of uvloop only look like asyncio's.
+        self._transport = transport = cast("asyncio.Transport", transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self.is_writable = True
+        self._timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._beat)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_over:
+            return
+        self._silent_heartbeats = 0
+        if self._buffer:
+            self._buffer += data
+            if len(self._buffer) < self._needed_bytes:
+                return  # The frame is not complete: do not even look.
+            data = bytes(self._buffer)
+            self._buffer.clear()
+        try:
+            used = self._read_frames(data)
+            if used < len(data):
+                self._buffer += data[used:]
+            self.receiver.on_read()
+        except PeerError as error:
+            self._fail(str(error), broke_rules=True)
+
+    def _read_frames(self, data: bytes) -> int:
+        """Hand over every complete frame; the answer is where the incomplete one starts."""
+        start, end = 0, len(data)
+        while end - start >= HEADER.size and not self._is_over:
+            length, hops = HEADER.unpack_from(data, start)
+            if length > self.frame_bytes_max:
+                raise PeerError(f"a frame of {length} bytes; at most {self.frame_bytes_max}")
+            following = start + HEADER.size + length
+            if following > end:
+                self._needed_bytes = HEADER.size + length
+                return start
+            self.receiver.on_frame(hops, data[start + HEADER.size : following])
+            start = following
+        self._needed_bytes = HEADER.size
+        return start
+
+    def pause_writing(self) -> None:
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        self.is_writable = True
+        if not self._is_over:
+            self.receiver.on_writable()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end("connection lost" if exc is None else f"connection lost: {exc}")
+        self._transport = None
+
+    def _beat(self) -> None:
+        # While we do not read, the peer is silent for us whatever it says.
+        if self._is_reading:
+            self._silent_heartbeats += 1
+        if self._silent_heartbeats > SILENT_HEARTBEATS_MAX:
+            silence_s = SILENT_HEARTBEATS_MAX * self._heartbeat_s
+            self._fail(f"silent for {silence_s:g} s", broke_rules=False)
+            return
+        self._timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._beat)
+        self.receiver.on_heartbeat()
+
+    def _fail(self, reason: str, *, broke_rules: bool) -> None:
+        self.write(encode(Goodbye(reason=reason)))
+        self._end(reason, broke_rules=broke_rules)
+        self._hang_up()
+
+    def _end(self, reason: str, *, broke_rules: bool = False) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        self.is_writable = False
+        if self._timer is not None:
+            self._timer.cancel()
+        self.receiver.on_lost(reason, broke_rules=broke_rules)
+
+    def _hang_up(self) -> None:
+        """Close when all is written, but do not wait for a peer that does not read."""
+        transport = self._transport
+        if transport is None:
+            return
+        transport.close()
+        if transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(LINGER_S, transport.abort)

@@ -1,0 +1,124 @@
+"""A stream: numbered frames both ways between two peers, which outlives its connections.
+
+    put --> [pending] --> take: numbered, written --> [unacknowledged] --> acknowledge: forgotten
+
+When a connection is lost, both sides keep what the other has not acknowledged.  When they meet
+again, each says how many frames it has received, and the other goes on from there: nothing is lost
+and nothing comes twice.  A peer that has forgotten the stream (it restarted, or gave up waiting)
+says so, and both start from nothing.
+
+S1  Frames are numbered 1, 2, 3 ... in the order in which they are taken.
+S2  What was taken and not acknowledged can be taken again, from any number on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
+
+from godwit.errors import PeerError
+from godwit.wire.frames import HEADER
+
+#: Taken, written and acknowledged together: more would not be faster, less is not forgotten sooner.
+CHUNK_BYTES = 262_144
+
+
+class Stream:
+    __slots__ = (
+        "_control", "_pending", "_unacknowledged", "acknowledged", "id", "pending_bytes",
+        "received", "taken", "unacknowledged_bytes",
+    )  # fmt: skip
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.received = 0
+        """Numbered frames of the peer that were taken in."""
+        self.taken = 0
+        self.acknowledged = 0
+        self.pending_bytes = 0
+        self.unacknowledged_bytes = 0
+        self._pending: list[bytes] = []
+        self._control: list[bytes] = []
+        # (number of its last frame, the frames), oldest first.
+        self._unacknowledged: deque[tuple[int, bytes]] = deque()
+
+    def put(self, frame: bytes) -> None:
+        self._pending.append(frame)
+        self.pending_bytes += len(frame)
+
+    def put_first(self, frame: bytes) -> None:
+        """Put a frame before everything that is pending, but for others that were put first."""
+        self._control.append(frame)
+        self.pending_bytes += len(frame)
+
+    @property
+    def outstanding(self) -> int:
+        """Frames that the peer is not known to have."""
+        return self.taken - self.acknowledged + len(self._pending) + len(self._control)
+
+    @property
+    def is_idle(self) -> bool:
+        """Has the peer confirmed all there was to send?"""
+        return not self.pending_bytes and not self._unacknowledged
+
+    def take(self) -> bytes:
+        """Pending frames, to be written now; they are kept until they are acknowledged."""
+        if self._control:
+            self._pending[:0] = self._control
+            self._control.clear()
+        count = self._chunk_size()
+        frames = b"".join(self._pending[:count])
+        del self._pending[:count]
+        self.taken += count
+        self.pending_bytes -= len(frames)
+        if frames:
+            self._unacknowledged.append((self.taken, frames))
+            self.unacknowledged_bytes += len(frames)
+        return frames
+
+    def _chunk_size(self) -> int:
+        """How many pending frames to take: all, or if they are many, about CHUNK_BYTES."""
+        if self.pending_bytes <= CHUNK_BYTES:
+            return len(self._pending)
+        size_bytes = 0
+        for count, frame in enumerate(self._pending):
+            size_bytes += len(frame)
+            if size_bytes >= CHUNK_BYTES:
+                return count + 1
+        return len(self._pending)
+
+    def acknowledge(self, received: int) -> None:
+        """The peer has received so many frames."""
+        if received > self.taken:
+            raise PeerError(f"acknowledged {received} frames of {self.taken}")
+        self.acknowledged = max(self.acknowledged, received)
+        waiting = self._unacknowledged
+        while waiting and waiting[0][0] <= received:
+            self.unacknowledged_bytes -= len(waiting.popleft()[1])
+
+    def take_again(self, received: int) -> bytes:
+        """What the peer lacks of that which was taken, if it has received so many frames."""
+        self.acknowledge(received)
+        if not self._unacknowledged:
+            return b""
+        frames = b"".join(chunk for _, chunk in self._unacknowledged)
+        missing = self.taken - received
+        starts = list(_frame_starts(frames))
+        return frames[starts[len(starts) - missing] :] if missing else b""
+
+    def frames(self) -> Iterator[bytes]:
+        """Everything that the peer may not have, frame by frame, oldest first."""
+        chunks = [chunk for _, chunk in self._unacknowledged]
+        frames = b"".join(chunks) + b"".join(self._control) + b"".join(self._pending)
+        starts = [*_frame_starts(frames), len(frames)]
+        for start, end in pairwise(starts):
+            yield frames[start:end]
+
+
+def _frame_starts(frames: bytes) -> Iterator[int]:
+    start = 0
+    while start < len(frames):
+        yield start
+        length, _ = HEADER.unpack_from(frames, start)
+        start += HEADER.size + length

@@ -1,21 +1,36 @@
-"""The demonstration: stock quotes through a tree of brokers, every delivery checked.
+"""The demonstration: stock quotes through brokers, every delivery checked by the oracle.
 
-Runs the production broker in virtual time, so minutes of market pass in seconds.
+Live, through processes on loopback, or simulated: the same scenario, the same broker.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from random import Random
 
+import uvloop
+from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from godwit.client import connect
+from godwit.network.processes import Processes
+from godwit.network.settings import network_of
+from godwit.overlay.topology import Topology
+from godwit.simulation.observers import Observers
 from godwit.simulation.oracle import Oracle, Verdict
-from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Percentiles, Statistics
-from godwit.simulation.stock_scenario import StockScenario
+from godwit.simulation.stock_scenario import StockPublisher, StockScenario, StockSubscriber
+from godwit.simulation.stocks import StockMarket
+from godwit.witness import WitnessedClient
 
 BUSIEST_SHOWN = 10
 BAR_WIDTH = 30
@@ -26,39 +41,165 @@ QUIET_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    scenario: StockScenario
-    simulator: Simulator
+    topology: Topology
     oracle: Oracle
     statistics: Statistics
+    handled_by_broker: Counter[str]
+    handled_by_kind: Counter[str]
 
 
-def run_demo(console: Console, *, scenario: StockScenario, seed: int) -> DemoResult:
-    """Play the scenario with live progress."""
+def play_simulated(
+    console: Console, topology: Topology, scenario: StockScenario, *, seed: int
+) -> DemoResult:
+    """Play the scenario in virtual time, with live progress."""
     oracle, statistics = Oracle(settle_s=QUIET_S), Statistics()
-    console.print(
-        f"[bold]Godwit[/] plays stock quotes through {scenario.brokers} brokers:"
-        f" {scenario.publishers} publishers, "
-        f"{scenario.publishers * scenario.subscribers_per_publisher} subscribers,"
-        f" {scenario.duration_s / 60:.0f} simulated minutes (seed {seed})"
+    minutes = scenario.duration_s / 60
+    _announce(console, topology, scenario, f"{minutes:.0f} simulated minutes (seed {seed})")
+    simulator = scenario.build(seed=seed, topology=topology, observers=(oracle, statistics))
+    end_s = scenario.duration_s + QUIET_S
+    with _progress(console, end_s) as (progress, task):
+        for slice_number in range(1, SLICES + 1):
+            until_s = end_s * slice_number / SLICES
+            simulator.run(until_s=until_s)
+            _update(progress, task, until_s, scenario, statistics)
+    oracle.finish(simulator.now_s)
+    return DemoResult(
+        topology, oracle, statistics, statistics.handled_by_broker, statistics.handled_by_kind
     )
-    simulator = scenario.build(seed=seed, observers=(oracle, statistics))
+
+
+def play_live(
+    console: Console, topology: Topology, scenario: StockScenario, *, seed: int
+) -> DemoResult:
+    """Play the scenario through broker processes on loopback, with live progress."""
+    return uvloop.run(_play_live(console, topology, scenario, seed))
+
+
+async def _play_live(
+    console: Console, topology: Topology, scenario: StockScenario, seed: int
+) -> DemoResult:
+    seconds = scenario.duration_s
+    _announce(console, topology, scenario, f"{seconds:.0f} seconds, live (seed {seed})")
+    network = network_of(topology, http_port=0)
+    with console.status(f"starting {len(topology.brokers)} broker processes"):
+        running = await Processes(network).__aenter__()
+    try:
+        oracle, statistics = await _play(console, running, topology, scenario, seed)
+        by_broker, by_kind = await asyncio.to_thread(_handled, running, topology)
+    finally:
+        await running.stop()
+    return DemoResult(topology, oracle, statistics, by_broker, by_kind)
+
+
+async def _play(
+    console: Console, running: Processes, topology: Topology, scenario: StockScenario, seed: int
+) -> tuple[Oracle, Statistics]:
+    oracle, statistics = Oracle(settle_s=QUIET_S), Statistics()
+    observer = Observers((oracle, statistics))
+    market, publishers, subscribers = scenario.cast(topology, Random(seed))
+    async with contextlib.AsyncExitStack() as clients:
+
+        async def enter(name: str, at: str) -> WitnessedClient:
+            client = await clients.enter_async_context(connect(running.url(at), name=name))
+            return WitnessedClient(client, observer)
+
+        start_s = time.monotonic()
+        async with asyncio.TaskGroup() as acting:
+            for publisher in publishers:
+                actor = await enter(publisher.name, publisher.at)
+                acting.create_task(_publish(actor, publisher, scenario, market, start_s))
+            for subscriber in subscribers:
+                actor = await enter(subscriber.name, subscriber.at)
+                acting.create_task(_subscribe(actor, subscriber, start_s))
+            await _watch(console, scenario, statistics, start_s)
+        for _ in range(int(QUIET_S / 0.05)):
+            if not oracle.is_owed:
+                break
+            await asyncio.sleep(0.05)
+        oracle.finish(time.time())
+    return oracle, statistics
+
+
+async def _publish(
+    client: WitnessedClient,
+    publisher: StockPublisher,
+    scenario: StockScenario,
+    market: StockMarket,
+    start_s: float,
+) -> None:
+    await client.advertise(market.advertisement(publisher.symbol))
+    for at_s, quote in scenario.quotes(market, publisher):
+        await _sleep_until(start_s + at_s)
+        await client.publish(quote)
+
+
+async def _subscribe(client: WitnessedClient, subscriber: StockSubscriber, start_s: float) -> None:
+    await _sleep_until(start_s + subscriber.joins_s)
+    await client.subscribe(subscriber.filter)
+
+
+async def _sleep_until(at_s: float) -> None:
+    delay_s = at_s - time.monotonic()
+    if delay_s > 0:
+        await asyncio.sleep(delay_s)
+
+
+async def _watch(
+    console: Console, scenario: StockScenario, statistics: Statistics, start_s: float
+) -> None:
+    with _progress(console, scenario.duration_s) as (progress, task):
+        elapsed_s = 0.0
+        while elapsed_s < scenario.duration_s:
+            await asyncio.sleep(0.1)
+            elapsed_s = time.monotonic() - start_s
+            _update(progress, task, elapsed_s, scenario, statistics)
+
+
+def _handled(running: Processes, topology: Topology) -> tuple[Counter[str], Counter[str]]:
+    """Messages that each broker has handled, and of which kinds, as its metrics say."""
+    by_broker: Counter[str] = Counter()
+    by_kind: Counter[str] = Counter()
+    for broker in topology.brokers:
+        with urllib.request.urlopen(f"{running.http(broker)}/metrics") as answer:  # noqa: S310
+            text = answer.read().decode()
+        for family in text_string_to_metric_families(text):
+            if family.name == "godwit_messages_handled":
+                for sample in family.samples:
+                    by_broker[broker] += int(sample.value)
+                    by_kind[sample.labels["kind"]] += int(sample.value)
+    return by_broker, by_kind
+
+
+def _announce(console: Console, topology: Topology, scenario: StockScenario, how: str) -> None:
+    subscribers = scenario.publishers * scenario.subscribers_per_publisher
+    console.print(
+        f"[bold]Godwit[/] plays stock quotes through {len(topology.brokers)} brokers:"
+        f" {scenario.publishers} publishers, {subscribers} subscribers, {how}"
+    )
+
+
+@contextlib.contextmanager
+def _progress(console: Console, total_s: float) -> Iterator[tuple[Progress, TaskID]]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    end_s = scenario.duration_s + QUIET_S
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("joining", total=end_s, figures="")
-        for slice_number in range(1, SLICES + 1):
-            until_s = end_s * slice_number / SLICES
-            simulator.run(until_s=until_s)
-            phase = "joining" if until_s < scenario.joining_s else "publishing"
-            figures = f"{statistics.publications:,} published, {statistics.deliveries:,} delivered"
-            progress.update(task, completed=until_s, description=phase, figures=figures)
-    oracle.finish(simulator.now_s)
-    return DemoResult(scenario, simulator, oracle, statistics)
+        yield progress, progress.add_task("joining", total=total_s, figures="")
+
+
+def _update(
+    progress: Progress,
+    task: TaskID,
+    now_s: float,
+    scenario: StockScenario,
+    statistics: Statistics,
+) -> None:
+    phase = "joining" if now_s < scenario.joining_s else "publishing"
+    figures = f"{statistics.publications:,} published, {statistics.deliveries:,} delivered"
+    progress.update(task, completed=now_s, description=phase, figures=figures)
 
 
 def render(result: DemoResult) -> list[Table]:
@@ -75,10 +216,9 @@ def _summary(result: DemoResult) -> Table:
     table.add_row("checked against the oracle", _verdict(oracle))
     table.add_row("delay, ms", _percentiles(statistics.delay_s(), scale=1000.0, digits=1))
     table.add_row("hops", _percentiles(statistics.hops(), scale=1.0, digits=0))
-    kinds = ", ".join(
-        f"{count:,} {kind}" for kind, count in statistics.handled_by_kind.most_common(3)
-    )
-    table.add_row("messages handled by brokers", f"{statistics.handled:,}  [dim]({kinds}, ...)[/]")
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in result.handled_by_kind.most_common(3))
+    handled = result.handled_by_broker.total()
+    table.add_row("messages handled by brokers", f"{handled:,}  [dim]({kinds}, ...)[/]")
     return table
 
 
@@ -99,7 +239,7 @@ def _percentiles(values: Percentiles, *, scale: float, digits: int) -> str:
 
 
 def _brokers(result: DemoResult) -> Table:
-    handled = result.statistics.handled_by_broker
+    handled = result.handled_by_broker
     table = Table(title="Messages per broker, the busiest first", title_style="bold")
     table.add_column("broker", style="cyan")
     table.add_column("links", justify="right")
@@ -108,7 +248,7 @@ def _brokers(result: DemoResult) -> Table:
     ranked = handled.most_common()
     most = ranked[0][1] if ranked else 1
     for name, count in islice(ranked, BUSIEST_SHOWN):
-        links = len(result.simulator.topology.neighbours(name))
+        links = len(result.topology.neighbours(name))
         table.add_row(name, str(links), f"{count:,}", "█" * max(1, BAR_WIDTH * count // most))
     others = ranked[BUSIEST_SHOWN:]
     if others:

@@ -71,6 +71,8 @@ class Client:
         self.name = name or f"client-{secrets.token_hex(6)}"
         # Microseconds since 1970: a later session of the same name goes on above an earlier one.
         self.session = ClientSession(self.name, first_sequence=time.time_ns() // 1000)
+        self.on_publication: Callable[[Publication, int], None] | None = None
+        """Told each publication that arrives, with its hops, before subscriptions are."""
         self._line = Line(self.session, opener, where=where, listener=self, heartbeat_s=heartbeat_s)
         self._connect_s = connect_s
         self._is_closed = False
@@ -248,6 +250,8 @@ class Client:
                 assert_never(frame)
 
     def _on_publication(self, publication: Publication, hops: int) -> None:
+        if self.on_publication is not None:
+            self.on_publication(publication, hops)
         event = Event(
             publication.content,
             publication.payload,

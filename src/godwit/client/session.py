@@ -88,6 +88,11 @@ class ClientSession:
         self._held: deque[tuple[AdvertisementId, bytes]] = deque()
         self.held_bytes = 0
 
+    @property
+    def next_sequence(self) -> int:
+        """The sequence number that the next publication will have."""
+        return self._sequence
+
     # -- what the application asks -------------------------------------------------------------
 
     def advertise(self, filter: Filter) -> AdvertisementId:

@@ -22,6 +22,8 @@ class Dialler:
         self.where = where
         self.trouble: str | None = "not linked yet"
         """Why there is no link, if there is none."""
+        self.linked = asyncio.Event()
+        """Set when there has been a link."""
         self._node = node
         self._opener = opener
         self._secret = secret
@@ -34,6 +36,7 @@ class Dialler:
             try:
                 link = await self._call()
                 self.trouble = None
+                self.linked.set()
                 pause_s = PAUSE_S_MIN
                 await link.detached.wait()
                 self.trouble = "the connection was lost"

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
+import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Self
 
 from godwit.broker.core import Broker
@@ -38,8 +38,14 @@ DRAIN_STEP_S = 0.02
 class BrokerServer:
     """`async with BrokerServer(network, settings):` is a broker that listens."""
 
-    def __init__(self, network: NetworkSettings, settings: BrokerSettings) -> None:
-        self.network = network
+    def __init__(
+        self,
+        network: NetworkSettings,
+        settings: BrokerSettings,
+        *,
+        listener: socket.socket | None = None,
+    ) -> None:
+        """`listener` is the socket to listen on, if there is one already."""
         self.settings = settings
         self.node = make_node(network, settings)
         self.diallers = [
@@ -51,6 +57,7 @@ class BrokerServer:
             )
             for link in settings.links
         ]
+        self._socket = listener
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._http: contextlib.AbstractAsyncContextManager[object] | None = None
@@ -67,12 +74,7 @@ class BrokerServer:
         return [f"{d.where}: {d.trouble}" for d in self.diallers if d.trouble is not None]
 
     async def __aenter__(self) -> Self:
-        host, port = address(self.settings.listen)
-        loop = asyncio.get_running_loop()
-        try:
-            self._listener = await loop.create_server(self._on_caller, host, port)
-        except OSError as error:
-            raise UsageError(f"cannot listen on {self.settings.listen}: {error.strerror}") from None
+        self._listener = await self._listen()
         self.node.start()
         self._tasks = [asyncio.create_task(dialler.run()) for dialler in self.diallers]
         if self.settings.http is not None:
@@ -101,6 +103,21 @@ class BrokerServer:
         if self._http is not None:
             await self._http.__aexit__(None, None, None)
         log.info("stopped", extra={"broker": node.name})
+
+    async def linked(self) -> None:
+        """Wait until every link that this broker dials is there."""
+        for dialler in self.diallers:
+            await dialler.linked.wait()
+
+    async def _listen(self) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        if self._socket is not None:
+            return await loop.create_server(self._on_caller, sock=self._socket)
+        host, port = address(self.settings.listen)
+        try:
+            return await loop.create_server(self._on_caller, host, port)
+        except OSError as error:
+            raise UsageError(f"cannot listen on {self.settings.listen}: {error.strerror}") from None
 
     def _on_caller(self) -> Connection:
         node = self.node
@@ -138,26 +155,3 @@ def make_node(network: NetworkSettings, settings: BrokerSettings) -> BrokerNode:
         output_bandwidth_bytes_s=bandwidth,
         secret=network.secret,
     )
-
-
-async def serve_until_stopped(
-    network: NetworkSettings, settings: BrokerSettings, on_ready: Callable[[BrokerServer], None]
-) -> None:
-    """Run a broker until SIGTERM or SIGINT."""
-    async with BrokerServer(network, settings) as server, _signals() as stopped:
-        on_ready(server)
-        await stopped.wait()
-        log.info("stopping", extra={"broker": settings.id})
-
-
-@contextlib.asynccontextmanager
-async def _signals() -> AsyncIterator[asyncio.Event]:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        yield stopped
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)

@@ -22,7 +22,7 @@ FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -31,6 +31,8 @@ from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
 from godwit.wire.addresses import address, url_address
 from godwit.wire.frames import Name, Text
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Bytes = Annotated[int, msgspec.Meta(ge=1024)]
@@ -152,6 +154,8 @@ def load_network(path: Path) -> NetworkSettings:
 def dump_network(network: NetworkSettings) -> str:
     """As TOML, without what is as it would be anyway."""
     lines = [f'overlay = "{network.overlay}"']
+    if network.secret:
+        lines.append(f"secret = {msgspec.json.encode(network.secret).decode()}")
     changed = _changes(network.limits, Limits())
     if changed:
         lines += ["", "[limits]", *(f"{key} = {value}" for key, value in changed.items())]
@@ -163,6 +167,33 @@ def dump_network(network: NetworkSettings) -> str:
             quoted = ", ".join(f'"{link}"' for link in broker.links)
             lines.append(f"links = [{quoted}]")
     return "\n".join(lines) + "\n"
+
+
+def network_of(
+    topology: Topology, *, host: str = "127.0.0.1", port: int = 0, http_port: int | None = None
+) -> NetworkSettings:
+    """A network with these brokers and links, on ports from `port` on; 0 is any free one."""
+    dialled: dict[str, list[str]] = {name: [] for name in topology.brokers}
+    for a, b in sorted(topology.links):
+        dialled[b].append(a)
+    brokers = [
+        BrokerSettings(
+            id=name,
+            listen=f"{host}:{port and port + number}",
+            http=None if http_port is None else f"{host}:{http_port and http_port + number}",
+            links=dialled[name],
+        )
+        for number, name in enumerate(topology.brokers)
+    ]
+    return checked(NetworkSettings(broker=brokers))
+
+
+def checked(settings: S) -> S:
+    """`settings` again, if every rule holds for them."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(settings), type(settings))
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from None
 
 
 def _changes(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, Any]:

@@ -260,6 +260,15 @@ class Oracle(Observer):
             publisher.notes.clear()
 
     @property
+    def is_owed(self) -> bool:
+        """Is a delivery still to come?"""
+        return any(
+            any(note.owed.values())
+            for publisher in self._publishers.values()
+            for note in publisher.notes.values()
+        )
+
+    @property
     def is_satisfied(self) -> bool:
         return self.violation_count == 0
 

@@ -1,0 +1,47 @@
+"""The command line.  Each command is a few lines over a function that Python code can call too.
+
+running.py      broker, up, topology
+talking.py      pub, sub, adv, explain
+simulating.py   demo, simulate, replay
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from godwit.cli import running, simulating, talking
+from godwit.errors import GodwitError
+
+app = typer.Typer(
+    help="Content-based publish/subscribe that keeps itself balanced.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (
+    simulating.demo,
+    running.up,
+    running.broker,
+    running.topology,
+    talking.sub,
+    talking.pub,
+    talking.adv,
+    talking.explain,
+    simulating.simulate,
+    simulating.replay,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """The entry point: an error that is the caller's is one sentence, not a traceback."""
+    try:
+        app()
+    except GodwitError as error:
+        typer.echo(f"godwit: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:  # `godwit sub ... | head` has seen enough.
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,160 @@
+"""Commands that run brokers: one, or a whole network on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+import uvloop
+
+from godwit.errors import UsageError
+from godwit.network.logs import LogFormat, configure
+from godwit.network.processes import LINKED, LISTENS, Processes
+from godwit.network.server import BrokerServer
+from godwit.network.settings import (
+    BrokerSettings,
+    NetworkSettings,
+    checked,
+    dump_network,
+    load_network,
+    network_of,
+)
+from godwit.overlay.topology import Topology, balanced_tree, chain, star
+
+Id = Annotated[str, typer.Option("--id", help="Name of the broker, unique in the network.")]
+Listen = Annotated[str | None, typer.Option(help="HOST:PORT for clients and neighbours.")]
+Link = Annotated[
+    list[str] | None, typer.Option(help="A neighbour to dial, godwit://HOST:PORT; repeat for more.")
+]
+Http = Annotated[str | None, typer.Option(help="HOST:PORT for /metrics, /healthz, /routing.")]
+Config = Annotated[
+    Path | None, typer.Option(help="A network file; the broker with this id is run.")
+]
+Secret = Annotated[
+    str, typer.Option(envvar="GODWIT_SECRET", help="Shared by the brokers of a network.")
+]
+Level = Annotated[str, typer.Option(help="debug, info, warning or error.")]
+
+
+def broker(
+    id: Id,
+    listen: Listen = None,
+    link: Link = None,
+    http: Http = None,
+    config: Config = None,
+    secret: Secret = "",
+    log_level: Level = "info",
+    log_format: Annotated[LogFormat, typer.Option(help="text or json.")] = "text",
+    leash: Annotated[bool, typer.Option(help="Stop when standard input is closed.")] = False,
+    listen_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Run one broker in this process, until SIGTERM or Ctrl-C."""
+    configure(log_level, log_format, broker=id)
+    network = _network(id, config, secret)
+    given = {"listen": listen, "links": link or None, "http": http}
+    changes = {key: value for key, value in given.items() if value is not None}
+    settings = checked(msgspec.structs.replace(network.of(id), **changes))
+    _allow_many_connections()
+    listener = None if listen_fd is None else socket.socket(fileno=listen_fd)
+    uvloop.run(_serve(BrokerServer(network, settings, listener=listener), leash=leash))
+
+
+def _network(id: str, config: Path | None, secret: str) -> NetworkSettings:
+    if config is None:
+        return checked(NetworkSettings(broker=[BrokerSettings(id=id)], secret=secret))
+    network = load_network(config)
+    return msgspec.structs.replace(network, secret=secret or network.secret)
+
+
+def _allow_many_connections() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+async def _serve(server: BrokerServer, *, leash: bool) -> None:
+    stopped = _stopped(leash=leash)
+    async with server:
+        typer.echo(f"{server.node.name} {LISTENS} {server.url}")
+        linking = asyncio.create_task(_say_linked(server))
+        await stopped.wait()
+        linking.cancel()
+
+
+async def _say_linked(server: BrokerServer) -> None:
+    await server.linked()
+    typer.echo(f"{server.node.name} {LINKED}")
+
+
+def _stopped(*, leash: bool = False) -> asyncio.Event:
+    """Set by SIGTERM, by SIGINT, and if on a leash by the end of standard input."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    if leash:
+        loop.add_reader(sys.stdin.fileno(), stopped.set)
+    return stopped
+
+
+def up(
+    file: Annotated[Path, typer.Argument(help="A network file, as `godwit topology` prints it.")],
+    log_level: Level = "warning",
+) -> None:
+    """Run a whole network of broker processes on this machine, until Ctrl-C."""
+    uvloop.run(_up(load_network(file), log_level))
+
+
+async def _up(network: NetworkSettings, log_level: str) -> None:
+    stopped = _stopped()
+    typer.echo(f"starting {len(network.broker)} brokers ...")
+    async with Processes(network, log_level=log_level) as running:
+        for each in running.network.broker:
+            http = "" if each.http is None else f"   http://{each.http}/metrics"
+            typer.echo(f"  {each.id}   godwit://{each.listen}{http}")
+        typer.echo("all are linked; Ctrl-C stops them")
+        ended = asyncio.create_task(running.first_end())
+        stopping = asyncio.create_task(stopped.wait())
+        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            raise UsageError(ended.result())
+        typer.echo("stopping ...")
+        codes = await running.stop()
+    if any(codes.values()):
+        raise UsageError(f"some brokers did not stop in good order: {codes}")
+
+
+def topology(
+    shape: Annotated[str, typer.Argument(help="tree, chain or star.")] = "tree",
+    brokers: Annotated[int, typer.Option(min=1, max=10_000, help="How many.")] = 7,
+    fanout: Annotated[int, typer.Option(min=1, help="Below each broker of a tree.")] = 2,
+    port: Annotated[int, typer.Option(min=1, max=65_000, help="Of the first broker.")] = 7400,
+    http_port: Annotated[
+        int | None, typer.Option(min=1, max=65_000, help="Of the first; none without it.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where all of them listen.")] = "127.0.0.1",
+) -> None:
+    """Print a network file: brokers, ports and links."""
+    shown = _shape(shape, brokers, fanout)
+    network = network_of(shown, host=host, port=port, http_port=http_port)
+    typer.echo(dump_network(network), nl=False)
+
+
+def _shape(shape: str, brokers: int, fanout: int) -> Topology:
+    match shape:
+        case "tree":
+            return balanced_tree(brokers, fanout=fanout)
+        case "chain":
+            return chain(brokers)
+        case "star":
+            return star(brokers - 1)
+        case _:
+            raise UsageError(f"no shape {shape!r}; choose from tree, chain, star")

@@ -1,0 +1,74 @@
+"""Commands that play scenarios: live, simulated, and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from godwit.demo import DemoResult, play_live, play_simulated, render
+from godwit.network.settings import load_network
+from godwit.overlay import OVERLAYS
+from godwit.overlay import overlay as overlay_named
+from godwit.overlay.topology import balanced_tree
+from godwit.simulation.random_runs import random_run
+from godwit.simulation.stock_scenario import StockScenario
+
+Seed = Annotated[int, typer.Option(help="Another seed, another market.")]
+
+
+def demo(
+    seed: Seed = 1,
+    brokers: Annotated[int, typer.Option(min=1, max=63, help="Processes to start.")] = 7,
+    seconds: Annotated[float, typer.Option(min=2, max=3600, help="Of publishing.")] = 20.0,
+) -> None:
+    """Start broker processes, play stock quotes through them, and check every delivery."""
+    scenario = StockScenario(
+        publishers=10,
+        subscribers_per_publisher=20,
+        brokers_with_subscribers=4,
+        publications_per_min=(300.0, 3000.0),
+        joining_s=3.0,
+        duration_s=3.0 + seconds,
+    )
+    console = Console()
+    _show(console, play_live(console, balanced_tree(brokers, fanout=2), scenario, seed=seed))
+
+
+def simulate(
+    file: Annotated[
+        Path | None, typer.Argument(help="A network file; a tree of 31 brokers without.")
+    ] = None,
+    seed: Seed = 1,
+    minutes: Annotated[float, typer.Option(min=1.5, max=600, help="Simulated time.")] = 4.0,
+) -> None:
+    """Play stock quotes through a simulated network in virtual time, and check every delivery."""
+    shape = balanced_tree(31, fanout=2) if file is None else load_network(file).topology
+    scenario = StockScenario(
+        publishers=10,
+        subscribers_per_publisher=40,
+        brokers_with_subscribers=12,
+        duration_s=minutes * 60.0,
+    )
+    console = Console()
+    _show(console, play_simulated(console, shape, scenario, seed=seed))
+
+
+def _show(console: Console, result: DemoResult) -> None:
+    for table in render(result):
+        console.print(table)
+    if not result.oracle.is_satisfied:
+        raise typer.Exit(code=1)
+
+
+def replay(
+    seed: Annotated[int, typer.Argument(help="As printed by a failed test.")],
+    overlay: Annotated[str, typer.Option(help=f"One of: {', '.join(OVERLAYS)}.")] = "tree",
+) -> None:
+    """Run one random overlay with random clients again, and say what went wrong."""
+    run = random_run(seed, overlay_named(overlay))
+    typer.echo(str(run))
+    if not run.is_flawless:
+        raise typer.Exit(code=1)

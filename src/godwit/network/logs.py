@@ -1,0 +1,51 @@
+"""What a broker writes to standard error: one line for each thing that happened, with its fields."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Literal
+
+import msgspec
+
+LogFormat = Literal["text", "json"]
+
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
+
+
+def configure(level: str, format: LogFormat, **context: str) -> None:
+    """Log from `level` on; every line carries `context`, such as the id of the broker."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json(context) if format == "json" else _Text(context))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+class _Fields(logging.Formatter):
+    def __init__(self, context: dict[str, str]) -> None:
+        super().__init__()
+        self._context = context
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, object]:
+        given = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+        if record.exc_info:
+            given["error"] = self.formatException(record.exc_info)
+        return {**self._context, **given}
+
+
+class _Json(_Fields):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": round(record.created, 6),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **self._fields(record),
+        }
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+class _Text(_Fields):
+    def format(self, record: logging.LogRecord) -> str:
+        time = self.formatTime(record, "%H:%M:%S")
+        fields = " ".join(f"{key}={value}" for key, value in self._fields(record).items())
+        return f"{time} {record.levelname.lower():7} {record.getMessage():10} {fields}"

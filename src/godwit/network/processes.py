@@ -1,0 +1,167 @@
+"""A whole network of broker processes on this machine.
+
+    async with Processes(network) as running:
+        running.url("B1")
+
+Every process is on a leash: its standard input is a pipe from here, and it stops when that closes.
+So no broker outlives this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from godwit.errors import GodwitError
+from godwit.network.settings import BrokerSettings, NetworkSettings, dump_network
+from godwit.wire.addresses import address
+
+#: What a broker prints when it is ready for clients, and when its own links are there.
+LISTENS, LINKED = "listens on", "is linked"
+READY_S = 60.0
+STOP_S = 15.0
+
+
+class Processes:
+    def __init__(self, network: NetworkSettings, *, log_level: str = "warning") -> None:
+        self._log_level = log_level
+        self._listeners: dict[str, socket.socket] = {}
+        self.network = msgspec.structs.replace(
+            network, broker=[self._with_ports(broker) for broker in network.broker]
+        )
+        self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="godwit-")
+        self._file = Path(self._folder.name) / "network.toml"
+
+    def _with_ports(self, broker: BrokerSettings) -> BrokerSettings:
+        """`broker` with real ports: the one it listens on is taken now, and handed over."""
+        host, port = address(broker.listen)
+        if port == 0:
+            listener = socket.create_server((host, 0), backlog=128)
+            self._listeners[broker.id] = listener
+            port = listener.getsockname()[1]
+        http = broker.http
+        if http is not None and address(http)[1] == 0:
+            http = f"{address(http)[0]}:{_free_port(address(http)[0])}"
+        return msgspec.structs.replace(broker, listen=f"{host}:{port}", http=http)
+
+    def url(self, broker: str) -> str:
+        return f"godwit://{self.network.of(broker).listen}"
+
+    def http(self, broker: str) -> str:
+        """Where the broker answers over HTTP."""
+        return f"http://{self.network.of(broker).http}"
+
+    def pid(self, broker: str) -> int:
+        return self._running[broker].pid
+
+    async def __aenter__(self) -> Self:
+        self._file.write_text(dump_network(self.network))
+        try:
+            async with asyncio.timeout(READY_S), asyncio.TaskGroup() as starting:
+                for broker in self.network.broker:
+                    starting.create_task(self.start(broker.id))
+        except BaseException as error:
+            await self.stop()
+            if isinstance(error, ExceptionGroup):
+                raise error.exceptions[0] from None
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self, broker: str) -> None:
+        """Start one broker, and wait until its links are there."""
+        command = [
+            sys.executable, "-m", "godwit", "broker", "--leash", "--config", str(self._file),
+            "--id", broker, "--log-level", self._log_level,
+        ]  # fmt: skip
+        listener = self._listeners.pop(broker, None)
+        if listener is not None:
+            command += ["--listen-fd", str(listener.fileno())]
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=[] if listener is None else [listener.fileno()],
+            start_new_session=True,  # Ctrl-C is for us: we stop them in good order.
+        )
+        self._running[broker] = process
+        if listener is not None:
+            listener.close()
+        assert process.stdout is not None
+        async for line in process.stdout:
+            if LINKED.encode() in line:
+                return
+        raise GodwitError(f"broker {broker} ended with code {await process.wait()}")
+
+    async def first_end(self) -> str:
+        """Wait until a broker ends by itself; the answer says which."""
+        ends = {
+            asyncio.create_task(process.wait()): broker for broker, process in self._running.items()
+        }
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            return ", ".join(
+                f"broker {ends[task]} ended with code {task.result()}" for task in done
+            )
+        finally:
+            for task in ends:
+                task.cancel()
+
+    async def kill(self, broker: str) -> None:
+        """End one broker as a crash would."""
+        process = self._running.pop(broker)
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        _let_go(process)
+
+    async def stop(self) -> dict[str, int]:
+        """Stop all that run, gracefully; the answer is their exit codes."""
+        running, self._running = self._running, {}
+        for process in running.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+        waiting = [_ended(process) for process in running.values()]
+        codes = await asyncio.gather(*waiting)
+        for listener in self._listeners.values():
+            listener.close()
+        self._folder.cleanup()
+        return dict(zip(running, codes, strict=True))
+
+
+async def _ended(process: asyncio.subprocess.Process) -> int:
+    try:
+        return await asyncio.wait_for(process.wait(), STOP_S)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        return await process.wait()
+    finally:
+        _let_go(process)
+
+
+def _let_go(process: asyncio.subprocess.Process) -> None:
+    """Close our ends of the pipes."""
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  There is no other way.
+
+
+def _free_port(host: str) -> int:
+    with socket.create_server((host, 0)) as probe:
+        return int(probe.getsockname()[1])

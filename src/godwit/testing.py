@@ -1,0 +1,158 @@
+"""A network in memory, for the tests of applications: the real brokers and client, no sockets.
+
+    async with MemoryNetwork(chain(2)) as network:
+        async with network.connect("B1") as alice, network.connect("B2") as paul:
+            ...
+
+Everything runs in the caller's event loop: brokers, links, frames, sessions are those of
+production; only the bytes do not leave the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any, Self
+
+from godwit.client import Client
+from godwit.errors import UsageError
+from godwit.network.admission import Admission
+from godwit.network.dialling import Dialler
+from godwit.network.node import BrokerNode
+from godwit.network.server import make_node
+from godwit.network.settings import Limits, NetworkSettings, network_of
+from godwit.overlay.topology import Topology, chain
+from godwit.wire.call import Opener
+from godwit.wire.connection import Connection
+
+ONE_BROKER = chain(1)
+
+
+class MemoryNetwork:
+    def __init__(self, topology: Topology = ONE_BROKER, *, limits: Limits | None = None) -> None:
+        settings = network_of(topology)
+        self._network = NetworkSettings(broker=settings.broker, limits=limits or Limits())
+        self.nodes: dict[str, BrokerNode] = {}
+        """The brokers, by name; for a look into their tables."""
+        self._dialling: list[asyncio.Task[None]] = []
+
+    def connect(self, broker: str = "B1", *, name: str | None = None) -> Client:
+        """A client of `broker`, as `godwit.connect` makes one."""
+        if broker not in self.nodes:
+            raise UsageError(f"there is no broker {broker!r}; there are {', '.join(self.nodes)}")
+        heartbeat_s = self._network.limits.heartbeat_s
+        return Client(
+            self._opener(broker), where=f"memory {broker}", name=name, heartbeat_s=heartbeat_s
+        )
+
+    async def __aenter__(self) -> Self:
+        for settings in self._network.broker:
+            self.nodes[settings.id] = make_node(self._network, settings)
+        diallers = [
+            Dialler(self.nodes[settings.id], self._opener(link), where=link)
+            for settings in self._network.broker
+            for link in settings.links
+        ]
+        for node in self.nodes.values():
+            node.start()
+        self._dialling = [asyncio.create_task(dialler.run()) for dialler in diallers]
+        for dialler in diallers:
+            await dialler.linked.wait()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for task in self._dialling:
+            task.cancel()
+        await asyncio.gather(*self._dialling, return_exceptions=True)
+        for node in self.nodes.values():
+            node.is_stopping = True
+            for port in list(node.ports.values()):
+                port.close("the network is over")
+
+    def _opener(self, broker: str) -> Opener:
+        async def open_in_memory(connection: Connection) -> None:
+            near = _End(connection)
+            far = _End(Admission(self.nodes[broker]).connection)
+            near.peer, far.peer = far, near
+            near.protocol.connection_made(near)
+            far.protocol.connection_made(far)
+
+        return open_in_memory
+
+
+class _End(asyncio.Transport):
+    """One end of a connection in memory: what is written here is read at the other end."""
+
+    peer: _End
+
+    def __init__(self, protocol: Connection) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self._unread = bytearray()
+        self._high = 65_536
+        self._is_reading = True
+        self._is_closing = False
+        self._is_full = False
+        self._pump_is_planned = False
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high = high or self._high
+
+    def get_write_buffer_size(self) -> int:
+        return len(self._unread)
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        if self._is_closing:
+            return
+        self._unread += data
+        if len(self._unread) > self._high and not self._is_full:
+            self._is_full = True
+            self.protocol.pause_writing()
+        self._pump_soon()
+
+    def pause_reading(self) -> None:
+        self._is_reading = False
+
+    def resume_reading(self) -> None:
+        self._is_reading = True
+        self.peer._pump_soon()  # noqa: SLF001  The other half of the same thing.
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        """Let what was written be read, then end."""
+        self._is_closing = True
+        self._pump_soon()
+
+    def abort(self) -> None:
+        self._unread.clear()
+        self.close()
+
+    def _pump_soon(self) -> None:
+        if not self._pump_is_planned:
+            self._pump_is_planned = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pump_is_planned = False
+        peer = self.peer
+        if self._unread and peer._is_reading and not peer._is_closing:
+            data = bytes(self._unread)
+            self._unread.clear()
+            peer.protocol.data_received(data)
+            if self._is_full:
+                self._is_full = False
+                self.protocol.resume_writing()
+        if self._is_closing and (not self._unread or peer._is_closing):
+            peer._is_closing = True
+            self.protocol.connection_lost(None)
+            peer.protocol.connection_lost(None)

@@ -164,10 +164,10 @@ def explain(
     explanation = Filter.parse(filter).explain(_record(record, 1))
     if json:
         failures = [str(failure) for failure in explanation.failures]
-        typer.echo(msgspec.json.encode({"matches": explanation.matches, "failures": failures}))
+        typer.echo(msgspec.json.encode({"matches": explanation.matched, "failures": failures}))
     else:
         typer.echo(str(explanation))
-    if not explanation.matches:
+    if not explanation.matched:
         raise typer.Exit(code=1)
 
 

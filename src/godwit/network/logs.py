@@ -1,4 +1,4 @@
-"""What a broker writes to standard error: one line for each thing that happened, with its fields."""
+"""What a broker writes to standard error: one line for each thing that happened."""
 
 from __future__ import annotations
 

@@ -95,8 +95,8 @@ class _End(asyncio.Transport):
         self.protocol = protocol
         self._unread = bytearray()
         self._high = 65_536
-        self._is_reading = True
-        self._is_closing = False
+        self.is_reading = True
+        self.is_over = False
         self._is_full = False
         self._pump_is_planned = False
 
@@ -110,34 +110,34 @@ class _End(asyncio.Transport):
         return len(self._unread)
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        if self._is_closing:
+        if self.is_over:
             return
         self._unread += data
         if len(self._unread) > self._high and not self._is_full:
             self._is_full = True
             self.protocol.pause_writing()
-        self._pump_soon()
+        self.pump_soon()
 
     def pause_reading(self) -> None:
-        self._is_reading = False
+        self.is_reading = False
 
     def resume_reading(self) -> None:
-        self._is_reading = True
-        self.peer._pump_soon()  # noqa: SLF001  The other half of the same thing.
+        self.is_reading = True
+        self.peer.pump_soon()
 
     def is_closing(self) -> bool:
-        return self._is_closing
+        return self.is_over
 
     def close(self) -> None:
         """Let what was written be read, then end."""
-        self._is_closing = True
-        self._pump_soon()
+        self.is_over = True
+        self.pump_soon()
 
     def abort(self) -> None:
         self._unread.clear()
         self.close()
 
-    def _pump_soon(self) -> None:
+    def pump_soon(self) -> None:
         if not self._pump_is_planned:
             self._pump_is_planned = True
             asyncio.get_running_loop().call_soon(self._pump)
@@ -145,14 +145,14 @@ class _End(asyncio.Transport):
     def _pump(self) -> None:
         self._pump_is_planned = False
         peer = self.peer
-        if self._unread and peer._is_reading and not peer._is_closing:
+        if self._unread and peer.is_reading and not peer.is_over:
             data = bytes(self._unread)
             self._unread.clear()
             peer.protocol.data_received(data)
             if self._is_full:
                 self._is_full = False
                 self.protocol.resume_writing()
-        if self._is_closing and (not self._unread or peer._is_closing):
-            peer._is_closing = True
+        if self.is_over and (not self._unread or peer.is_over):
+            peer.is_over = True
             self.protocol.connection_lost(None)
             peer.protocol.connection_lost(None)

@@ -95,7 +95,7 @@ class _End(asyncio.Transport):
         self.protocol = protocol
         self._unread = bytearray()
         self._high = 65_536
-        self.is_reading = True
+        self.takes_bytes = True
         self.is_over = False
         self._is_full = False
         self._pump_is_planned = False
@@ -119,10 +119,10 @@ class _End(asyncio.Transport):
         self.pump_soon()
 
     def pause_reading(self) -> None:
-        self.is_reading = False
+        self.takes_bytes = False
 
     def resume_reading(self) -> None:
-        self.is_reading = True
+        self.takes_bytes = True
         self.peer.pump_soon()
 
     def is_closing(self) -> bool:
@@ -145,7 +145,7 @@ class _End(asyncio.Transport):
     def _pump(self) -> None:
         self._pump_is_planned = False
         peer = self.peer
-        if self._unread and peer.is_reading and not peer.is_over:
+        if self._unread and peer.takes_bytes and not peer.is_over:
             data = bytes(self._unread)
             self._unread.clear()
             peer.protocol.data_received(data)

@@ -25,7 +25,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip -q --disable-pip-version-check install --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)  ## Play stock quotes through a tree of brokers and check every delivery
+demo: $(READY)  ## Start brokers, play stock quotes through them and check every delivery
 	@$(BIN)/godwit demo
 
 test: $(READY)  ## Run all tests

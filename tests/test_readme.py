@@ -8,6 +8,8 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -38,9 +40,10 @@ def test_the_session_answers_what_the_readme_says() -> None:
     assert results.failed == 0
 
 
-def test_the_example_of_the_guide_runs() -> None:
-    (example,) = blocks("python", "docs/guide.md")
-    exec(compile(example, "guide.md", "exec"), {"__name__": "guide"})  # noqa: S102  our own text
+@pytest.mark.parametrize("page", ["docs/guide.md", "docs/applications.md"])
+def test_the_example_of_the_guide_runs(page: str) -> None:
+    (example,) = blocks("python", page)
+    exec(compile(example, page, "exec"), {"__name__": "guide"})  # noqa: S102  our own text
 
 
 def test_links_lead_somewhere() -> None:

@@ -61,10 +61,12 @@ class Broker:
         routing: Routing,
         modules: Sequence[PolicyModule] = (),
         meters: Meters | None = None,
+        codec_checks_values: bool = False,
     ) -> None:
+        """`codec_checks_values` if messages come through a decoder that has checked their types."""
         self.name = name
         self.routing = routing
-        self.sessions = Sessions(name)
+        self.sessions = Sessions(name, codec_checks_values=codec_checks_values)
         self.meters = meters or Meters(output_bandwidth_bytes_s=float("inf"))
         self.modules = {module.name: module for module in modules}
         assert len(self.modules) == len(modules), "module names are unique within a broker"

@@ -17,7 +17,7 @@ import uvloop
 
 from godwit.errors import UsageError
 from godwit.network.logs import LogFormat, configure
-from godwit.network.processes import LINKED, LISTENS, Processes
+from godwit.network.processes import ANSWERS, LINKED, LISTENS, Processes
 from godwit.network.server import BrokerServer
 from godwit.network.settings import (
     BrokerSettings,
@@ -84,6 +84,8 @@ async def _serve(server: BrokerServer, *, leash: bool) -> None:
     stopped = _stopped(leash=leash)
     async with server:
         typer.echo(f"{server.node.name} {LISTENS} {server.url}")
+        if server.http_url is not None:
+            typer.echo(f"{server.node.name} {ANSWERS} {server.http_url}")
         linking = asyncio.create_task(_say_linked(server))
         await stopped.wait()
         linking.cancel()
@@ -118,7 +120,7 @@ async def _up(network: NetworkSettings, log_level: str) -> None:
     typer.echo(f"starting {len(network.broker)} brokers ...")
     async with Processes(network, log_level=log_level) as running:
         for each in running.network.broker:
-            http = "" if each.http is None else f"   http://{each.http}/metrics"
+            http = "" if each.http is None else f"   {running.http(each.id)}/metrics"
             typer.echo(f"  {each.id}   godwit://{each.listen}{http}")
         typer.echo("all are linked; Ctrl-C stops them")
         ended = asyncio.create_task(running.first_end())

@@ -35,7 +35,7 @@ from godwit.content.messages import (
     SubscriptionInEffect,
 )
 from godwit.content.values import Value
-from godwit.errors import GodwitError, RefusedError, UsageError
+from godwit.errors import GodwitError, RefusedError, UnreachableError, UsageError
 from godwit.matching.index import MatchingIndex
 from godwit.wire.addresses import url_address
 from godwit.wire.call import Opener, socket_opener
@@ -85,6 +85,11 @@ class Client:
         self._was_unsubscribed = False
         self._crowded: set[Events] = set()
 
+    @property
+    def restarts(self) -> int:
+        """How often the broker had forgotten this client; publications may be missing then."""
+        return self.session.restarts
+
     async def __aenter__(self) -> Self:
         await self._line.open(self._connect_s)
         return self
@@ -95,15 +100,21 @@ class Client:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close()
+        if kind is None:
+            await self.close()
+        else:  # What went wrong already is what the caller should hear of.
+            with contextlib.suppress(GodwitError):
+                await self.close()
 
     async def close(self) -> None:
-        """Let what was published leave, then end the session and all that it holds."""
+        """Let what was published leave, then end the session and all that it holds.
+
+        Raises UnreachableError if the broker has not taken in everything within `connect_s`, and
+        RefusedError if it refused a publication.
+        """
         if self._is_closed:
             return
-        if self._line.connection is not None and not self.session.is_idle:
-            with contextlib.suppress(TimeoutError, GodwitError):
-                await asyncio.wait_for(self.flush(), self._connect_s)
+        trouble = await self._last_flush()
         self._is_closed = True
         await self._line.close()
         closed = UsageError("the client was closed")
@@ -113,6 +124,19 @@ class Client:
             if not awaited.done():
                 awaited.set_exception(closed)
         self.on_progress()
+        if trouble is not None:
+            raise trouble
+
+    async def _last_flush(self) -> GodwitError | None:
+        """What went wrong, if something did."""
+        try:
+            async with asyncio.timeout(self._connect_s):
+                await self.flush()
+        except TimeoutError:
+            return UnreachableError("closed before the broker had taken in what was published")
+        except GodwitError as error:
+            return error
+        return None
 
     # -- publishing ----------------------------------------------------------------------------
 

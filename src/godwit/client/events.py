@@ -83,8 +83,9 @@ class Events:
         while not self.waiting:
             if self._is_over:
                 raise StopAsyncIteration
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+            if self._wake is None:
+                self._wake = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._wake)
         event = self.waiting.popleft()
         self._subscriber.on_taken(self)
         return event

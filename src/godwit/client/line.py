@@ -7,7 +7,7 @@ from typing import Protocol
 
 from godwit.client.session import Arrived, ClientSession
 from godwit.errors import PeerError, RefusedError, UnreachableError
-from godwit.wire.call import PAUSE_S_MAX, PAUSE_S_MIN, Call, Opener
+from godwit.wire.call import Call, Opener, Pauses
 from godwit.wire.connection import HEARTBEAT_S, Connection
 from godwit.wire.frames import (
     FRAME_BYTES_MAX,
@@ -81,11 +81,11 @@ class Line:
             self.connection = None
 
     async def _keep_connected(self, opened: asyncio.Future[None]) -> None:
-        pause_s = PAUSE_S_MIN
+        pauses = Pauses()
         while True:
             try:
                 await self._call()
-                pause_s = PAUSE_S_MIN
+                pauses.reset()
                 if not opened.done():
                     opened.set_result(None)
                 await self._lost.wait()
@@ -96,8 +96,7 @@ class Line:
                     return
             except (OSError, PeerError) as error:
                 self._trouble = str(error) or type(error).__name__
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+            await pauses.take()
 
     async def _call(self) -> None:
         self._lost.clear()

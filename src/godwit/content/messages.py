@@ -13,7 +13,7 @@ import msgspec
 
 from godwit.content.filters import Filter
 from godwit.content.regions import NOTHING, Constraint, OneOf, Pattern
-from godwit.content.values import Record, Value
+from godwit.content.values import CheckedValue, Record
 
 AdvertisementId = NewType("AdvertisementId", str)
 SubscriptionId = NewType("SubscriptionId", str)
@@ -92,7 +92,7 @@ class Publication(Wired, frozen=True, kw_only=True, tag=7):
     publisher: str
     sequence: int
     advertisement: AdvertisementId
-    content: dict[str, Value]
+    content: dict[str, CheckedValue]
     payload: bytes = b""
     """Carried along, never matched."""
 

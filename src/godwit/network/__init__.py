@@ -12,3 +12,18 @@ server.py     one process: sockets, signals, graceful stop
 http.py       /metrics, /healthz, /routing
 processes.py  a whole network of processes on this machine
 """
+
+from __future__ import annotations
+
+from godwit.network.processes import Processes
+from godwit.network.server import BrokerServer
+from godwit.network.settings import BrokerSettings, Limits, NetworkSettings, network_of
+
+__all__ = [
+    "BrokerServer",
+    "BrokerSettings",
+    "Limits",
+    "NetworkSettings",
+    "Processes",
+    "network_of",
+]

@@ -8,7 +8,7 @@ import logging
 from godwit.errors import PeerError, RefusedError
 from godwit.network.node import BrokerNode
 from godwit.network.port import LinkPort
-from godwit.wire.call import PAUSE_S_MAX, PAUSE_S_MIN, Call, Opener
+from godwit.wire.call import Call, Opener, Pauses
 from godwit.wire.connection import Connection
 from godwit.wire.frames import Hello, Welcome
 
@@ -31,13 +31,13 @@ class Dialler:
 
     async def run(self) -> None:
         """Until cancelled."""
-        pause_s = PAUSE_S_MIN
+        pauses = Pauses()
         while True:
             try:
                 link = await self._call()
                 self.trouble = None
                 self.linked.set()
-                pause_s = PAUSE_S_MIN
+                pauses.reset()
                 await link.detached.wait()
                 self.trouble = "the connection was lost"
             except (OSError, PeerError, RefusedError) as error:
@@ -45,8 +45,7 @@ class Dialler:
                 if trouble != self.trouble:
                     log.info("no link", extra={"where": self.where, "reason": trouble})
                 self.trouble = trouble
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+            await pauses.take()
 
     async def _call(self) -> LinkPort:
         node, known = self._node, self._resumable()

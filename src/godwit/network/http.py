@@ -36,8 +36,8 @@ class Observed(Protocol):
 
 
 @contextlib.asynccontextmanager
-async def serve(observed: Observed, host: str, port: int) -> AsyncIterator[None]:
-    """Answer on HOST:PORT as long as the context lasts."""
+async def serve(observed: Observed, host: str, port: int) -> AsyncIterator[str]:
+    """Answer on HOST:PORT as long as the context lasts; gives the address, if the port is 0."""
     config = uvicorn.Config(
         application(observed), host=host, port=port, log_config=None, access_log=False,
         lifespan="off", timeout_graceful_shutdown=1,
@@ -49,7 +49,8 @@ async def serve(observed: Observed, host: str, port: int) -> AsyncIterator[None]
             raise UsageError(f"cannot serve HTTP on {host}:{port}; is the port taken?")
         await asyncio.sleep(0.01)
     try:
-        yield
+        host, port = server.servers[0].sockets[0].getsockname()[:2]
+        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     finally:
         server.should_exit = True
         await task

@@ -73,9 +73,10 @@ class BrokerNode:
         self.is_stopping = False
         self._secret = secret
         self._touched: dict[Port, None] = {}
-        self._in_read = 0
-        self._publications_in_read = 0
-        self._bytes_in_read = 0
+        # Of the read that is going on.
+        self._messages = 0
+        self._publications = 0
+        self._bytes = 0
         self._read_start_s = 0.0
         # Wall-clock time that never goes back: comparable between processes, fit for intervals.
         self._clock_offset_s = time.time() - time.monotonic()
@@ -112,7 +113,7 @@ class BrokerNode:
             if hello.name.startswith("$"):
                 raise PeerError("names that start with '$' are the brokers' own")
             return
-        if not secrets.compare_digest(hello.secret, self._secret):
+        if not secrets.compare_digest(hello.secret.encode(), self._secret.encode()):
             raise PeerError(f"broker {hello.name} does not have our secret")
         if hello.name == self.name:
             raise PeerError(f"a broker {self.name} cannot link with itself")
@@ -120,6 +121,8 @@ class BrokerNode:
     def link(self, welcome: Welcome, connection: Connection, known: LinkPort | None) -> LinkPort:
         """A neighbour that we called has answered; `known` is the stream we asked it for."""
         if known is not None and known.stream.id == welcome.stream:
+            if self.ports.get(known.hop) is not known:
+                raise PeerError("the stream was given up while we were calling")
             self._attach(known, connection, welcome.received)
             return known
         hop = Neighbour(welcome.name)
@@ -176,16 +179,22 @@ class BrokerNode:
     # -- messages ------------------------------------------------------------------------------
 
     def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
-        if not self._in_read:
-            self._read_start_s = self.now_s()
-        self._in_read += 1
-        self._bytes_in_read += len(body)
-        self._publications_in_read += isinstance(message, Publication)
-        self.handled[type(message).__name__] += 1
-        received = Received(message, source.hop, hops)
-        effects = self.broker.handle(received, now_s=self._read_start_s)
-        # What a client wrote is stamped first; what a neighbour wrote goes on as it is.
-        self._perform(effects, body if isinstance(source, LinkPort) else None)
+        now_s = self.now_s()
+        if not self._messages:
+            self._read_start_s = now_s
+        self._messages += 1
+        self._bytes += len(body)
+        if isinstance(message, Publication):
+            self._publications += 1
+        else:
+            self.handled[type(message).__name__] += 1
+        if isinstance(source, ClientPort):
+            received = Received(message, source.hop)
+            # What a client wrote is stamped first; what a neighbour wrote goes on as it is.
+            self._perform(self.broker.handle(received, now_s=now_s), None)
+        else:
+            received = Received(message, source.hop, hops)
+            self._perform(self.broker.handle(received, now_s=now_s), body)
 
     def finish_read(self, source: Port) -> None:
         touched = self._touched
@@ -196,16 +205,17 @@ class BrokerNode:
             if port.is_congested and (port is not source or isinstance(port, ClientPort)):
                 source.wait_for(port)
         source.acknowledge()
-        if self._in_read:
+        if self._messages:
             self._meter()
 
     def _meter(self) -> None:
+        """Count what one read amounted to."""
         now_s = self.now_s()
         serving_s = now_s - self._read_start_s
-        self.meters.on_handled(
-            self._publications_in_read, self._bytes_in_read, serving_s, now_s, self._in_read
-        )
-        self._in_read = self._publications_in_read = self._bytes_in_read = 0
+        self.meters.on_handled(self._publications, self._bytes, serving_s, now_s, self._messages)
+        if self._publications:
+            self.handled[Publication.__name__] += self._publications
+        self._messages = self._publications = self._bytes = 0
 
     def _stimulate(self, stimulus: Stimulus) -> None:
         """Something other than a message of a peer."""

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from godwit.broker.meters import Meters
 from godwit.broker.stimuli import Client, Neighbour
-from godwit.content.messages import Message, Publication
-from godwit.content.values import check_record
-from godwit.errors import ContentError
+from godwit.content.messages import Message
 from godwit.network.settings import Limits
 from godwit.wire.connection import Connection
 from godwit.wire.frames import (
@@ -36,6 +35,7 @@ from godwit.wire.frames import (
     FromBroker,
     FromClient,
     Goodbye,
+    Signal,
     decode_from_broker,
     decode_from_client,
     encode,
@@ -50,6 +50,8 @@ class Owner(Protocol):
     limits: Limits
     meters: Meters
     output_bandwidth_bytes_s: float
+    refused: int
+    """Connections that broke the protocol."""
 
     def now_s(self) -> float: ...
 
@@ -74,7 +76,6 @@ class Owner(Protocol):
 class Traffic:
     """What passed through one port, since it was opened."""
 
-    frames_in: int = 0
     frames_out: int = 0
     bytes_out: int = 0
     dropped: int = 0
@@ -156,6 +157,7 @@ class Port(ABC):
         self.detached.set()
         self._release_sources()
         if broke_rules:
+            self._owner.refused += 1
             self._owner.remove(self, reason)
             return
         loop = asyncio.get_running_loop()
@@ -243,25 +245,28 @@ class Port(ABC):
     # -- what comes in -------------------------------------------------------------------------
 
     def on_frame(self, hops: int, body: bytes) -> None:
-        message = self._decode(body)
-        if isinstance(message, Acknowledge):
-            self.stream.acknowledge(message.received)
-            self._relieve()
-        elif isinstance(message, Goodbye):
-            self._owner.remove(self, f"said goodbye: {message.reason[:200]}")
+        try:
+            message = self._decode(body)
+        except DECODE_ERRORS as error:
+            raise malformed(error) from None
+        if isinstance(message, (Acknowledge, Goodbye)):
+            self._on_signal(message)
         else:
             self.stream.received += 1
-            self.traffic.frames_in += 1
-            try:
-                self._take_in(message, hops, body)
-            except ContentError as error:
-                raise malformed(error) from None
+            self._owner.receive(self, message, hops, body)
 
-    @abstractmethod
-    def _decode(self, body: bytes) -> FromClient | FromBroker: ...
+    #: What this kind of peer may send.
+    _decode: Callable[[bytes], FromClient | FromBroker]
 
-    @abstractmethod
-    def _take_in(self, message: Message, hops: int, body: bytes) -> None: ...
+    def _on_signal(self, signal: Signal) -> None:
+        match signal:
+            case Acknowledge(received=received):
+                self.stream.acknowledge(received)
+                self._relieve()
+            case Goodbye(reason=reason):
+                self._owner.remove(self, f"said goodbye: {reason[:200]}")
+            case _:
+                assert_never(signal)
 
     def on_read(self) -> None:
         self._owner.finish_read(self)
@@ -338,14 +343,7 @@ class ClientPort(Port):
             self.traffic.isolations += 1
         self._release_sources()
 
-    def _decode(self, body: bytes) -> FromClient:
-        try:
-            return decode_from_client(body)
-        except DECODE_ERRORS as error:
-            raise malformed(error) from None
-
-    def _take_in(self, message: Message, hops: int, body: bytes) -> None:
-        self._owner.receive(self, message, 0, body)
+    _decode = staticmethod(decode_from_client)
 
 
 class LinkPort(Port):
@@ -368,14 +366,4 @@ class LinkPort(Port):
         if not self.is_connected and self.stream.pending_bytes > self._limits.link_queue_bytes:
             self._give_up("was away, and too much was waiting for it")
 
-    def _decode(self, body: bytes) -> FromBroker:
-        try:
-            return decode_from_broker(body)
-        except DECODE_ERRORS as error:
-            raise malformed(error) from None
-
-    def _take_in(self, message: Message, hops: int, body: bytes) -> None:
-        if isinstance(message, Publication):
-            # A neighbour's door has checked it; but a NaN would upset our index, not theirs.
-            check_record(message.content)
-        self._owner.receive(self, message, hops, body)
+    _decode = staticmethod(decode_from_broker)

@@ -27,7 +27,7 @@ from godwit.network.settings import BrokerSettings, NetworkSettings, dump_networ
 from godwit.wire.addresses import address
 
 #: What a broker prints when it is ready for clients, and when its own links are there.
-LISTENS, LINKED = "listens on", "is linked"
+LISTENS, ANSWERS, LINKED = "listens on", "answers on", "is linked"
 READY_S = 60.0
 STOP_S = 15.0
 
@@ -39,28 +39,26 @@ class Processes:
         self.network = msgspec.structs.replace(
             network, broker=[self._with_ports(broker) for broker in network.broker]
         )
+        self._http: dict[str, str] = {}
         self._running: dict[str, asyncio.subprocess.Process] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="godwit-")
         self._file = Path(self._folder.name) / "network.toml"
 
     def _with_ports(self, broker: BrokerSettings) -> BrokerSettings:
-        """`broker` with real ports: the one it listens on is taken now, and handed over."""
+        """`broker` with a real port, which is taken now and handed over to the process."""
         host, port = address(broker.listen)
         if port == 0:
             listener = socket.create_server((host, 0), backlog=128)
             self._listeners[broker.id] = listener
             port = listener.getsockname()[1]
-        http = broker.http
-        if http is not None and address(http)[1] == 0:
-            http = f"{address(http)[0]}:{_free_port(address(http)[0])}"
-        return msgspec.structs.replace(broker, listen=f"{host}:{port}", http=http)
+        return msgspec.structs.replace(broker, listen=f"{host}:{port}")
 
     def url(self, broker: str) -> str:
         return f"godwit://{self.network.of(broker).listen}"
 
     def http(self, broker: str) -> str:
         """Where the broker answers over HTTP."""
-        return f"http://{self.network.of(broker).http}"
+        return self._http[broker]
 
     def pid(self, broker: str) -> int:
         return self._running[broker].pid
@@ -107,7 +105,10 @@ class Processes:
             listener.close()
         assert process.stdout is not None
         async for line in process.stdout:
-            if LINKED.encode() in line:
+            word = line.decode().split()[-1]
+            if ANSWERS.encode() in line:
+                self._http[broker] = word
+            elif LINKED.encode() in line:
                 return
         raise GodwitError(f"broker {broker} ended with code {await process.wait()}")
 
@@ -160,8 +161,3 @@ async def _ended(process: asyncio.subprocess.Process) -> int:
 def _let_go(process: asyncio.subprocess.Process) -> None:
     """Close our ends of the pipes."""
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  There is no other way.
-
-
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as probe:
-        return int(probe.getsockname()[1])

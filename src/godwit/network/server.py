@@ -60,7 +60,8 @@ class BrokerServer:
         self._socket = listener
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._http: contextlib.AbstractAsyncContextManager[object] | None = None
+        self._http: contextlib.AbstractAsyncContextManager[str] | None = None
+        self.http_url: str | None = None
 
     @property
     def url(self) -> str:
@@ -81,7 +82,7 @@ class BrokerServer:
             from godwit.network.http import serve  # noqa: PLC0415  Costs a second, used by few.
 
             self._http = serve(self, *address(self.settings.http))
-            await self._http.__aenter__()
+            self.http_url = await self._http.__aenter__()
         log.info("listening", extra={"broker": self.node.name, "url": self.url})
         return self
 
@@ -148,6 +149,7 @@ def make_node(network: NetworkSettings, settings: BrokerSettings) -> BrokerNode:
         settings.id,
         routing=overlay(network.overlay)(()),  # Neighbours are there when their links are.
         meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
+        codec_checks_values=True,
     )
     return BrokerNode(
         broker,

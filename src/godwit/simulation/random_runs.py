@@ -1,9 +1,8 @@
 """A random overlay with random clients that do random things: one seed, one run, one verdict.
 
 For authors of overlays and policies: whatever you change, `random_run(seed)` must stay without a
-violation for every seed.  Values come from small domains, so that filters cover, equal and miss
-each other often; links have long random delays, so that everything overtakes everything that it
-may overtake.
+violation for every seed.  Links have long random delays, so that everything overtakes everything
+that it may overtake.
 """
 
 from __future__ import annotations
@@ -14,20 +13,15 @@ from random import Random
 from godwit.broker.routing import Routing
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, SubscriptionId
-from godwit.content.predicates import Operator, Predicate
-from godwit.content.values import Value
 from godwit.overlay import Overlay
 from godwit.overlay.topology import random_tree
 from godwit.overlay.tree import TreeRouting
 from godwit.simulation.clients import SimulatedClient
 from godwit.simulation.oracle import Oracle
+from godwit.simulation.random_content import RandomContent
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
-
-CLASSES = ("STOCK", "SPORT")
-NAMES = ("A", "AB", "B", "BA")
-SIZES = range(6)
 
 #: Longer than any message takes in these runs, by a wide margin.
 SETTLE_S = 60.0
@@ -82,11 +76,9 @@ def random_run(
         overlay=overlay,
     )
     # Half of the runs have but sizes to choose by: nearly every filter covers another.
-    attributes = random.choice((("class", "name", "size"), ("size",)))
+    content = RandomContent(random.choice((("class", "name", "size"), ("size",))), random)
     clients = [
-        RandomClient(
-            simulator.client(f"c{i}", at=random.choice(topology.brokers)), attributes, random
-        )
+        RandomClient(simulator.client(f"c{i}", at=random.choice(topology.brokers)), content, random)
         for i in range(random.randint(2, 12))
     ]
     for client in clients[::2]:  # Or half of the run would pass before anyone can publish.
@@ -126,11 +118,9 @@ def _entries(routing: Routing) -> int:
 class RandomClient:
     """Does one random thing that is allowed, each time it is asked."""
 
-    def __init__(
-        self, client: SimulatedClient, attributes: tuple[str, ...], random: Random
-    ) -> None:
+    def __init__(self, client: SimulatedClient, content: RandomContent, random: Random) -> None:
         self._client = client
-        self._attributes = attributes
+        self._draw = content
         self._random = random
         self._advertisements: dict[AdvertisementId, Filter] = {}
         self._subscriptions: list[SubscriptionId] = []
@@ -143,7 +133,7 @@ class RandomClient:
         action()
 
     def advertise(self) -> None:
-        filter = self._filter(every_attribute=True)
+        filter = self._draw.filter(every_attribute=True)
         if filter.is_satisfiable and len(self._advertisements) < 3:
             self._advertisements[self._client.advertise(filter)] = filter
 
@@ -160,7 +150,7 @@ class RandomClient:
             self._unadvertise()
 
     def _subscribe(self) -> None:
-        filter = self._filter(every_attribute=False)
+        filter = self._draw.filter(every_attribute=False)
         if filter.is_satisfiable:
             self._subscriptions.append(self._client.subscribe(filter))
 
@@ -175,50 +165,6 @@ class RandomClient:
         id = self._random.choice(list(self._advertisements))
         advertised = self._advertisements[id]
         for _ in range(self._random.randint(1, 10)):
-            content = self._content(advertised)
+            content = self._draw.content(advertised)
             if advertised.permits(content):
                 self._client.publish(id, content)
-
-    def _content(self, advertised: Filter) -> dict[str, Value]:
-        draw = self._random
-        content: dict[str, Value] = {
-            "class": draw.choice(CLASSES),
-            "name": draw.choice(NAMES),
-            "size": draw.choice(SIZES),
-        }
-        return {name: content[name] for name in advertised.constraints}
-
-    def _filter(self, *, every_attribute: bool) -> Filter:
-        """An advertisement names the class and a few attributes; a subscription any of them."""
-        draw = self._random
-        predicates = []
-        if "class" in self._attributes and (every_attribute or draw.random() < 0.8):
-            predicates.append(Predicate("class", Operator.EQUAL, draw.choice(CLASSES)))
-        if "name" in self._attributes and draw.random() < 0.5:
-            predicates.append(self._name_predicate(every_attribute))
-        if draw.random() < 0.7 or not predicates:
-            predicates += self._size_predicates(every_attribute)
-        return Filter(predicates)
-
-    def _name_predicate(self, wide: bool) -> Predicate:
-        draw = self._random
-        operators = [Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS]
-        if wide and draw.random() < 0.7:
-            return Predicate("name", Operator.PRESENT)
-        if draw.random() < 0.4:
-            return Predicate("name", Operator.EQUAL, draw.choice(NAMES))
-        return Predicate("name", draw.choice(operators), draw.choice(NAMES)[0])
-
-    def _size_predicates(self, wide: bool) -> list[Predicate]:
-        draw = self._random
-        if wide and draw.random() < 0.7:
-            return [Predicate("size", Operator.PRESENT)]
-        low = Predicate(
-            "size", draw.choice((Operator.ABOVE, Operator.AT_LEAST)), draw.choice(SIZES)
-        )
-        high = Predicate(
-            "size", draw.choice((Operator.BELOW, Operator.AT_MOST)), draw.choice(SIZES)
-        )
-        several = Predicate("size", Operator.IN, tuple(draw.sample(SIZES, 3)))
-        other = Predicate("size", Operator.NOT_EQUAL, draw.choice(SIZES))
-        return draw.choice(([low], [high], [low, high], [low, other], [several]))

@@ -17,7 +17,10 @@ def address(text: str) -> tuple[str, int]:
 
 def url_address(url: str) -> tuple[str, int]:
     """`godwit://HOST:PORT` as a pair."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # A bracket that is not closed.
+        parts = urlsplit("")
     if parts.scheme != "godwit" or parts.path not in ("", "/"):
         raise UsageError(f"{url!r} is no address of a broker: write godwit://HOST:PORT")
     return address(parts.netloc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
@@ -23,9 +24,23 @@ T = TypeVar("T")
 #: Opens a connection to a broker: by a socket, or in memory.
 Opener = Callable[[Connection], Awaitable[object]]
 
-#: Between attempts, doubling.
 PAUSE_S_MIN = 0.05
 PAUSE_S_MAX = 1.0
+
+
+class Pauses:
+    """How long to wait between attempts: twice as long each time, and never in step with others."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self._next_s = PAUSE_S_MIN
+
+    async def take(self) -> None:
+        pause_s = self._next_s * random.uniform(0.5, 1.0)
+        self._next_s = min(2 * self._next_s, PAUSE_S_MAX)
+        await asyncio.sleep(pause_s)
 
 
 def socket_opener(host: str, port: int) -> Opener:

@@ -159,4 +159,4 @@ def malformed(error: Exception) -> PeerError:
 
 
 #: What decoding hostile bytes may raise.
-DECODE_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, GodwitError, RecursionError)
+DECODE_ERRORS = (msgspec.DecodeError, GodwitError, UnicodeDecodeError, RecursionError)

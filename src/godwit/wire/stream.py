@@ -99,6 +99,8 @@ class Stream:
 
     def take_again(self, received: int) -> bytes:
         """What the peer lacks of that which was taken, if it has received so many frames."""
+        if received < self.acknowledged:  # What it wants is forgotten.
+            raise PeerError(f"has {received} frames, but acknowledged {self.acknowledged}")
         self.acknowledge(received)
         if not self._unacknowledged:
             return b""

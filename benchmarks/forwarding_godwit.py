@@ -1,8 +1,8 @@
 """Godwit itself in the forwarding benchmark: a broker process, a publisher, a subscriber.
 
-Both clients are the library's own, in processes of their own, used as an application would use them.
-The subscriber holds all filters on one connection and gets one copy of each record that any of them
-matches; it checks that these, and no others, came in the order of publishing.
+The clients are raw ones, as those of the peers are, or the library's own, used as an application
+would use them.  The subscriber holds all filters on one connection and gets one copy of each record
+that any of them matches; these, and no others, must come in the order of publishing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
+from benchmarks import forwarding_raw
 from benchmarks.forwarding_workloads import ForwardingWorkload
 from benchmarks.peers.harness import (
     FIRST_ROUND_RECORDS,
@@ -32,8 +33,8 @@ from godwit.content.filters import Filter
 from godwit.content.values import Value
 
 
-def published_per_s(workload: ForwardingWorkload) -> float:
-    """Records published per second."""
+def published_per_s(workload: ForwardingWorkload, *, raw: bool = True) -> float:
+    """Records published per second, with raw clients or the library's."""
     port = free_port()
     with TemporaryDirectory(prefix="godwit-") as name:
         command = [
@@ -41,16 +42,19 @@ def published_per_s(workload: ForwardingWorkload) -> float:
             "--listen", f"{LOOPBACK}:{port}", "--log-level", "warning",
         ]  # fmt: skip
         with running(command, port=port, log=Path(name, "log")):
-            return _measure(workload, f"godwit://{LOOPBACK}:{port}")
+            return _measure(workload, port, raw=raw)
 
 
-def _measure(workload: ForwardingWorkload, url: str) -> float:
+def _measure(workload: ForwardingWorkload, port: int, *, raw: bool) -> float:
     due = [record for record, filters in enumerate(workload.matches) if filters]
     count = min(FIRST_ROUND_RECORDS, len(workload.records))
     counted: list[float] = []
+    receiving, publishing = (
+        (forwarding_raw.receive, forwarding_raw.publish) if raw else (_receive, _publish)
+    )
     with (
-        client(_receive, url, workload.filters) as subscriber,
-        client(_publish, url, workload.records) as publisher,
+        client(receiving, LOOPBACK, port, workload.filters) as subscriber,
+        client(publishing, LOOPBACK, port, workload.records) as publisher,
     ):
         while len(counted) < ROUNDS_COUNTED:
             expected = [record for record in due if record < count]
@@ -68,8 +72,8 @@ def _measure(workload: ForwardingWorkload, url: str) -> float:
     return statistics.median(counted)
 
 
-def _publish(line: Connection, url: str, records: Sequence[dict[str, Value]]) -> None:
-    uvloop.run(_publishing(line, url, records))
+def _publish(line: Connection, host: str, port: int, records: Sequence[dict[str, Value]]) -> None:
+    uvloop.run(_publishing(line, f"godwit://{host}:{port}", records))
 
 
 async def _publishing(line: Connection, url: str, records: Sequence[dict[str, Value]]) -> None:
@@ -84,15 +88,12 @@ async def _publishing(line: Connection, url: str, records: Sequence[dict[str, Va
             line.send(start_s)
 
 
-def _receive(line: Connection, url: str, filters: Sequence[Filter]) -> None:
-    uvloop.run(_receiving(line, url, filters))
+def _receive(line: Connection, host: str, port: int, filters: Sequence[Filter]) -> None:
+    uvloop.run(_receiving(line, f"godwit://{host}:{port}", filters))
 
 
 async def _receiving(line: Connection, url: str, filters: Sequence[Filter]) -> None:
-    async with (
-        connect(url, name="subscriber") as subscriber,
-        subscriber.subscribe(*filters) as events,
-    ):
+    async with connect(url, name="subscriber") as client, client.subscribe(*filters) as events:
         await events.in_effect()
         line.send(None)
         while count := await asyncio.to_thread(line.recv):

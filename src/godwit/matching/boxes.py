@@ -11,8 +11,9 @@ from collections.abc import Hashable
 from typing import TypeVar
 
 from godwit.content.values import Record
-from godwit.matching.boxtable import BoxTable, passes
-from godwit.matching.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
+from godwit.matching.boxtable import BoxTable
+from godwit.matching.groups import FEW_MAX, Found, Group, Places, Shelf, Tag, note_place
+from godwit.matching.scan import Boxed, scan
 from godwit.matching.shapes import Box
 
 K = TypeVar("K", bound=Hashable)
@@ -46,18 +47,11 @@ class Scan(Shelf[K]):
         del self._boxes[key]
 
     def collect(self, record: Record, found: Found[K]) -> None:
-        get = record.get
-        matching: list[K] = []
-        for key, (intervals, checks) in self._boxes.items():
-            for attribute, low, high in intervals:
-                value = get(attribute)
-                if not is_number(value) or not low <= value <= high:
-                    break
-            else:
-                if not checks or passes(checks, record):
-                    matching.append(key)
-        if matching:
+        if matching := scan(self._boxes.items(), record):
             found.append(matching)
+
+    def boxed(self) -> list[Boxed[K]] | None:
+        return list(self._boxes.items()) if len(self._boxes) <= FEW_MAX else None
 
 
 class Boxes(Scan[K]):
@@ -96,6 +90,9 @@ class Boxes(Scan[K]):
             Scan.collect(self, record, found)
         elif matching := self._table.match(record):
             found.append(matching)
+
+    def boxed(self) -> list[Boxed[K]] | None:
+        return super().boxed() if self._table is None else None
 
     def collect_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
         if self._table is None:

@@ -105,8 +105,7 @@ class MatchingIndex(Generic[K]):
         for schema in self._schemas.values():
             group = schema.find(record)
             if group is not None:
-                for shelf in group.shelves:
-                    shelf.collect(record, found)
+                group.collect(record, found)
         return found
 
     def match_batch(self, records: Iterable[Record]) -> list[Matches[K]]:
@@ -139,6 +138,7 @@ class MatchingIndex(Generic[K]):
 
     def _file(self, key: K, group: Group[K], residual: Residual) -> None:
         """Put `key` on the shelf for `residual`, which is made if there is none."""
+        group.changed()
         # Not a `match`: it would cost as much as the filing itself.
         if residual is None:
             everyone = group.shelf("everyone")
@@ -167,9 +167,10 @@ class MatchingIndex(Generic[K]):
     def _tidy(self, place: Place[K]) -> None:
         """Drop what is empty now that a key has left `place` (I3)."""
         shelf = place.shelf
+        group = shelf.group
+        group.changed()
         if not shelf.is_empty:
             return
-        group = shelf.group
         group.shelves.remove(shelf)
         if group.shelves:
             return

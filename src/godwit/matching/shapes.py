@@ -156,6 +156,18 @@ def _residual(
     return Box(_closed(intervals), tuple(checks))
 
 
+def box_of(threshold: Threshold) -> Box:
+    """The same as a box."""
+    attribute, operator, bound = threshold
+    match operator:
+        case Operator.ABOVE | Operator.AT_LEAST:
+            only = Interval(low=bound, low_open=operator is Operator.ABOVE)
+        case _:
+            only = Interval(high=bound, high_open=operator is Operator.BELOW)
+    checks = () if _is_plain(only) else ((attribute, Constraint(numbers=only)),)
+    return Box(_closed([(attribute, only)]), checks)
+
+
 def _threshold(attribute: str, only: Interval) -> Threshold | None:
     if only.excluded or (only.low == -inf) == (only.high == inf):
         return None

@@ -11,12 +11,17 @@ from collections.abc import Hashable, Iterable
 from typing import TypeAlias, TypeGuard, TypeVar
 
 from godwit.content.values import Number, Record, Value
-from godwit.matching.shapes import Box, Checks
+from godwit.matching.shapes import Box, Checks, Intervals
 
 K = TypeVar("K", bound=Hashable)
 
-#: A key, and what is left to decide for its filter.
-Boxed: TypeAlias = tuple[K, Box]
+#: A key, and the intervals and checks of its box.  Flat: Python unpacks a plain tuple much faster
+#: than a named one.
+Boxed: TypeAlias = tuple[K, Intervals, Checks]
+
+
+def boxed(key: K, box: Box) -> Boxed[K]:
+    return key, box.intervals, box.checks
 
 
 def is_number(value: Value | None) -> TypeGuard[Number]:
@@ -40,7 +45,7 @@ def scan(boxes: Iterable[Boxed[K]], record: Record) -> list[K]:
     """The keys of the boxes that hold `record`, in the order of `boxes`."""
     get = record.get
     matching: list[K] = []
-    for key, (intervals, checks) in boxes:
+    for key, intervals, checks in boxes:
         for attribute, low, high in intervals:
             value = get(attribute)
             # A float is one without a call of `is_number`.

@@ -25,7 +25,7 @@ from typing import Generic, TypeVar
 from godwit.content.predicates import Operator
 from godwit.content.values import Number, Record
 from godwit.matching.groups import FEW_MAX, Found, Group, Places, Shelf, Tag, note_place
-from godwit.matching.scan import Boxed, is_number
+from godwit.matching.scan import Boxed, boxed, is_number
 from godwit.matching.shapes import Box, Threshold, box_of
 
 K = TypeVar("K", bound=Hashable)
@@ -95,9 +95,8 @@ class Run(Shelf[K]):
         if len(self._blocks) != 1 or len(self._blocks[0].keys) > FEW_MAX:
             return None
         (block,) = self._blocks
-        return [
-            (key, self._box(bound)) for key, bound in zip(block.keys, block.bounds, strict=True)
-        ]
+        bounds_of = zip(block.keys, block.bounds, strict=True)
+        return [boxed(key, self._box(bound)) for key, bound in bounds_of]
 
     @abstractmethod
     def _box(self, bound: Number) -> Box:

@@ -19,7 +19,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from godwit.content.predicates import Operator
 from godwit.content.values import Record, Value, hash_key
-from godwit.matching.scan import Boxed, scan
+from godwit.matching.scan import Boxed
 from godwit.matching.shapes import Affix
 
 K = TypeVar("K", bound=Hashable)
@@ -95,33 +95,22 @@ class Shelf(ABC, Generic[K]):
 class Group(Generic[K]):
     """The filters that fix the same attributes to the same values."""
 
-    __slots__ = ("_few", "schema", "shelves", "values")
+    __slots__ = ("few", "schema", "shelves", "values")
 
     def __init__(self, schema: Schema[K], values: tuple[object, ...]) -> None:
         self.schema = schema
         self.values = values
         self.shelves: list[Shelf[K]] = []
-        # None is "not drawn up yet", and nothing in it "too many for it": no group is empty.
-        self._few: list[Boxed[K]] | None = None
+        self.few: list[Boxed[K]] | None = None
+        """All filters, in the order of their shelves.  None before they are drawn up, and nothing
+        in it if they are too many: no group is empty."""
 
-    def changed(self) -> None:
-        """A filter has come or gone."""
-        self._few = None
+    def draw_up(self) -> list[Boxed[K]]:
+        """Bring `few` up to date."""
+        self.few = self._list_few()
+        return self.few
 
-    def collect(self, record: Record, found: Found[K]) -> None:
-        """Append to `found` the keys whose filters match `record`."""
-        few = self._few
-        if few is None:
-            few = self._few = self._draw_up()
-        if few:
-            if matching := scan(few, record):
-                found.append(matching)
-        else:
-            for shelf in self.shelves:
-                shelf.collect(record, found)
-
-    def _draw_up(self) -> list[Boxed[K]]:
-        """All filters in the order of their shelves, or nothing if they are many."""
+    def _list_few(self) -> list[Boxed[K]]:
         few: list[Boxed[K]] = []
         for shelf in self.shelves:
             boxed = shelf.boxed()

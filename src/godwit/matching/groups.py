@@ -34,7 +34,7 @@ Signature: TypeAlias = tuple[tuple[str, ...], tuple[str, Operator, int] | None]
 Found: TypeAlias = list[list[K]]
 
 #: Measured: up to so many filters of a group, one list of all is faster than its shelves.
-FEW_MAX = 6
+FEW_MAX = 4
 
 
 class Place(Protocol[K]):

@@ -11,8 +11,9 @@ from collections.abc import Hashable
 from typing import TypeVar
 
 from godwit.content.values import Record
-from godwit.matching.boxtable import BoxTable, passes
-from godwit.matching.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
+from godwit.matching.boxtable import BoxTable
+from godwit.matching.groups import FEW_MAX, Found, Group, Places, Shelf, Tag, note_place
+from godwit.matching.scan import Boxed, boxed, scan
 from godwit.matching.shapes import Box
 
 K = TypeVar("K", bound=Hashable)
@@ -28,7 +29,7 @@ class Scan(Shelf[K]):
 
     def __init__(self, group: Group[K], tag: Tag) -> None:
         super().__init__(group, tag)
-        self._boxes: dict[K, Box] = {}
+        self._boxes: dict[K, Boxed[K]] = {}
 
     @property
     def shelf(self) -> Scan[K]:
@@ -39,25 +40,18 @@ class Scan(Shelf[K]):
         return not self._boxes
 
     def add(self, key: K, box: Box, places: Places[K]) -> None:
-        self._boxes[key] = box
+        self._boxes[key] = boxed(key, box)
         note_place(places, key, self)
 
     def remove(self, key: K, places: Places[K]) -> None:
         del self._boxes[key]
 
     def collect(self, record: Record, found: Found[K]) -> None:
-        get = record.get
-        matching: list[K] = []
-        for key, (intervals, checks) in self._boxes.items():
-            for attribute, low, high in intervals:
-                value = get(attribute)
-                if not is_number(value) or not low <= value <= high:
-                    break
-            else:
-                if not checks or passes(checks, record):
-                    matching.append(key)
-        if matching:
+        if matching := scan(self._boxes.values(), record):
             found.append(matching)
+
+    def boxed(self) -> list[Boxed[K]] | None:
+        return list(self._boxes.values()) if len(self._boxes) <= FEW_MAX else None
 
 
 class Boxes(Scan[K]):
@@ -81,7 +75,9 @@ class Boxes(Scan[K]):
             return
         super().add(key, box, places)
         if len(self._boxes) > SCAN_MAX:
-            self._table = BoxTable(self._boxes)
+            self._table = BoxTable(
+                {key: Box(intervals, checks) for key, intervals, checks in self._boxes.values()}
+            )
             self._boxes = {}
             self.takes_batches = True
 
@@ -96,6 +92,9 @@ class Boxes(Scan[K]):
             Scan.collect(self, record, found)
         elif matching := self._table.match(record):
             found.append(matching)
+
+    def boxed(self) -> list[Boxed[K]] | None:
+        return super().boxed() if self._table is None else None
 
     def collect_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
         if self._table is None:

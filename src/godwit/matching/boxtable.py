@@ -23,6 +23,7 @@ from godwit.content.values import Record
 from godwit.matching.bitsets import Bitsets, choose_axes
 from godwit.matching.columns import INTERVALS_MAX, Columns, Slots
 from godwit.matching.groups import Found
+from godwit.matching.scan import passes
 from godwit.matching.shapes import Box, Checks
 
 K = TypeVar("K", bound=Hashable)
@@ -176,14 +177,6 @@ class BoxTable(Generic[K]):
         self._written = 0
         self._bitsets = Bitsets(capacity, choose_axes(self._columns, len(kept)))
         self._bitsets.add_range(0, len(kept), self._columns)
-
-
-def passes(checks: Checks, record: Record) -> bool:
-    for attribute, constraint in checks:
-        value = record.get(attribute)
-        if value is None or not constraint.has(value):
-            return False
-    return True
 
 
 def _as_check(interval: tuple[str, float, float]) -> tuple[str, Constraint]:

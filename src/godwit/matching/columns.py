@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from godwit.content.values import Record
-from godwit.matching.groups import is_number
+from godwit.matching.scan import is_number
 
 Slots: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]

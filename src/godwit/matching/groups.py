@@ -6,16 +6,20 @@
 
 A record finds its group in each schema by one look-up, and then asks the shelves of that group.
 There are few schemas in practice, however many filters: a schema is a habit of speech.
+
+A group of few filters is not worth the walk from shelf to shelf: it has them all in one list too,
+which is drawn up when a record asks for it and thrown away by the next change.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Generic, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from godwit.content.predicates import Operator
-from godwit.content.values import Number, Record, Value, hash_key
+from godwit.content.values import Record, Value, hash_key
+from godwit.matching.scan import Boxed
 from godwit.matching.shapes import Affix
 
 K = TypeVar("K", bound=Hashable)
@@ -29,12 +33,8 @@ Signature: TypeAlias = tuple[tuple[str, ...], tuple[str, Operator, int] | None]
 #: Keys that match, in lists that nobody may change any more.
 Found: TypeAlias = list[list[K]]
 
-_PLAIN_NUMBERS = frozenset({int, float})
-
-
-def is_number(value: Value | None) -> TypeGuard[Number]:
-    # The look at the type itself decides nearly always, and costs half of what follows.
-    return type(value) in _PLAIN_NUMBERS or not (value is None or isinstance(value, str | bool))
+#: Measured: up to so many filters of a group, one list of all is faster than its shelves.
+FEW_MAX = 4
 
 
 class Place(Protocol[K]):
@@ -83,6 +83,10 @@ class Shelf(ABC, Generic[K]):
     def collect(self, record: Record, found: Found[K]) -> None:
         """Append to `found` the keys whose filters match `record`."""
 
+    @abstractmethod
+    def boxed(self) -> list[Boxed[K]] | None:
+        """Its filters as boxes, in the order in which it reports them; None if they are many."""
+
     def collect_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
         for record, found in batch:
             self.collect(record, found)
@@ -91,12 +95,29 @@ class Shelf(ABC, Generic[K]):
 class Group(Generic[K]):
     """The filters that fix the same attributes to the same values."""
 
-    __slots__ = ("schema", "shelves", "values")
+    __slots__ = ("few", "schema", "shelves", "values")
 
     def __init__(self, schema: Schema[K], values: tuple[object, ...]) -> None:
         self.schema = schema
         self.values = values
         self.shelves: list[Shelf[K]] = []
+        self.few: list[Boxed[K]] | None = None
+        """All filters, in the order of their shelves.  None before they are drawn up, and nothing
+        in it if they are too many: no group is empty."""
+
+    def draw_up(self) -> list[Boxed[K]]:
+        """Bring `few` up to date."""
+        self.few = self._list_few()
+        return self.few
+
+    def _list_few(self) -> list[Boxed[K]]:
+        few: list[Boxed[K]] = []
+        for shelf in self.shelves:
+            boxed = shelf.boxed()
+            if boxed is None or len(few) + len(boxed) > FEW_MAX:
+                return []
+            few += boxed
+        return few
 
     def shelf(self, tag: Tag) -> Shelf[K] | None:
         for shelf in self.shelves:

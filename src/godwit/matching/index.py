@@ -31,6 +31,7 @@ from godwit.content.values import Record
 from godwit.errors import UsageError
 from godwit.matching.boxes import Boxes, Scan
 from godwit.matching.groups import Found, Group, Place, Places, Schema, Shelf, Signature
+from godwit.matching.scan import scan
 from godwit.matching.shapes import Residual, Shape, Threshold, shape_of
 from godwit.matching.thresholds import Everyone, Thresholds
 
@@ -63,6 +64,8 @@ class Matches(Generic[K]):
 
 class MatchingIndex(Generic[K]):
     """Filters under keys of the caller's choice, and the keys of those that match a record."""
+
+    __slots__ = ("_places", "_schemas")
 
     def __init__(self) -> None:
         self._places: Places[K] = {}
@@ -104,7 +107,13 @@ class MatchingIndex(Generic[K]):
         found: Found[K] = []
         for schema in self._schemas.values():
             group = schema.find(record)
-            if group is not None:
+            if group is None:
+                continue
+            few = group.draw_up() if group.few is None else group.few
+            if few:
+                if matching := scan(few, record):
+                    found.append(matching)
+            else:
                 for shelf in group.shelves:
                     shelf.collect(record, found)
         return found
@@ -139,6 +148,7 @@ class MatchingIndex(Generic[K]):
 
     def _file(self, key: K, group: Group[K], residual: Residual) -> None:
         """Put `key` on the shelf for `residual`, which is made if there is none."""
+        group.few = None
         # Not a `match`: it would cost as much as the filing itself.
         if residual is None:
             everyone = group.shelf("everyone")
@@ -167,9 +177,10 @@ class MatchingIndex(Generic[K]):
     def _tidy(self, place: Place[K]) -> None:
         """Drop what is empty now that a key has left `place` (I3)."""
         shelf = place.shelf
+        group = shelf.group
+        group.few = None
         if not shelf.is_empty:
             return
-        group = shelf.group
         group.shelves.remove(shelf)
         if group.shelves:
             return

@@ -33,6 +33,9 @@ AFFIX_LENGTH_MAX = 16
 
 FLOAT_EXACT_MAX = 2.0**53
 
+#: Closed intervals: attribute, low, high.
+Intervals: TypeAlias = tuple[tuple[str, float, float], ...]
+
 #: For each attribute, the exact constraint that its value has to satisfy.
 Checks: TypeAlias = tuple[tuple[str, Constraint], ...]
 
@@ -46,9 +49,9 @@ class Threshold(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Closed intervals (attribute, low, high) that must all hold, then checks that must too."""
+    """Closed intervals that must all hold, then checks that must too."""
 
-    intervals: tuple[tuple[str, float, float], ...] = ()
+    intervals: Intervals = ()
     checks: Checks = ()
 
 
@@ -156,6 +159,18 @@ def _residual(
     return Box(_closed(intervals), tuple(checks))
 
 
+def box_of(threshold: Threshold) -> Box:
+    """The same as a box."""
+    attribute, operator, bound = threshold
+    match operator:
+        case Operator.ABOVE | Operator.AT_LEAST:
+            only = Interval(low=bound, low_open=operator is Operator.ABOVE)
+        case _:
+            only = Interval(high=bound, high_open=operator is Operator.BELOW)
+    checks = () if _is_plain(only) else ((attribute, Constraint(numbers=only)),)
+    return Box(_closed([(attribute, only)]), checks)
+
+
 def _threshold(attribute: str, only: Interval) -> Threshold | None:
     if only.excluded or (only.low == -inf) == (only.high == inf):
         return None
@@ -166,9 +181,7 @@ def _threshold(attribute: str, only: Interval) -> Threshold | None:
     return Threshold(attribute, operator, only.high)
 
 
-def _closed(
-    intervals: Iterable[tuple[str, Interval]],
-) -> tuple[tuple[str, float, float], ...]:
+def _closed(intervals: Iterable[tuple[str, Interval]]) -> Intervals:
     """The intervals with closed float64 bounds (X1, X2)."""
     return tuple(
         (

@@ -17,13 +17,16 @@ Values of records are finite, as `values.check_record` demands; bisection has no
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from godwit.content.predicates import Operator
 from godwit.content.values import Number, Record
-from godwit.matching.groups import Found, Group, Places, Shelf, Tag, is_number, note_place
+from godwit.matching.groups import FEW_MAX, Found, Group, Places, Shelf, Tag, note_place
+from godwit.matching.scan import Boxed, boxed, is_number
+from godwit.matching.shapes import Box, Threshold, box_of
 
 K = TypeVar("K", bound=Hashable)
 
@@ -88,6 +91,17 @@ class Run(Shelf[K]):
             self._lowest[number] = block.bounds[0]
         note_place(places, key, self._blocks[number])
 
+    def boxed(self) -> list[Boxed[K]] | None:
+        if len(self._blocks) != 1 or len(self._blocks[0].keys) > FEW_MAX:
+            return None
+        (block,) = self._blocks
+        bounds_of = zip(block.keys, block.bounds, strict=True)
+        return [boxed(key, self._box(bound)) for key, bound in bounds_of]
+
+    @abstractmethod
+    def _box(self, bound: Number) -> Box:
+        """What a filter with this bound leaves to decide."""
+
     def shrink(self, block: Block[K], places: Places[K]) -> None:
         """Take note that a key has left `block`, and join it with a neighbour if both are small."""
         number = self._blocks.index(block)
@@ -144,15 +158,19 @@ class Everyone(Run[K]):
     def collect(self, record: Record, found: Found[K]) -> None:
         found += self._key_lists
 
+    def _box(self, bound: Number) -> Box:
+        return Box()
+
 
 class Thresholds(Run[K]):
     """Filters that compare one attribute with a bound of their own, by the same operator."""
 
-    __slots__ = ("_attribute", "_cut", "_takes_prefix")
+    __slots__ = ("_attribute", "_cut", "_operator", "_takes_prefix")
 
     def __init__(self, group: Group[K], attribute: str, operator: Operator) -> None:
         super().__init__(group, (attribute, operator))
         self._attribute = attribute
+        self._operator = operator
         # value > bound and value >= bound hold for low bounds, the others for high ones.  The
         # cut leaves bounds equal to the value on the side that the operator wants.
         self._takes_prefix = operator in (Operator.ABOVE, Operator.AT_LEAST)
@@ -180,3 +198,6 @@ class Thresholds(Run[K]):
             found.append(block.keys[position:])
         if number + 1 < len(self._blocks):
             found += self._key_lists[number + 1 :]
+
+    def _box(self, bound: Number) -> Box:
+        return box_of(Threshold(self._attribute, self._operator, bound))

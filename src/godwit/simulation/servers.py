@@ -25,6 +25,10 @@ T = TypeVar("T")
 class Server(Generic[T]):
     """`serve(item, start_s)` does the work of what had to wait, and says when that is done."""
 
+    __slots__ = (
+        "_agenda", "_control", "_normal", "_serve", "_wake_planned", "free_at_s", "waiting",
+    )  # fmt: skip
+
     def __init__(self, agenda: Agenda, serve: Callable[[T, float], float]) -> None:
         self.free_at_s = 0.0
         self.waiting = 0

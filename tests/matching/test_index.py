@@ -13,7 +13,7 @@ from godwit.content.filters import Filter
 from godwit.content.predicates import ORDERINGS, Operator, Predicate
 from godwit.content.values import Kind, Record, Value
 from godwit.errors import UsageError
-from godwit.matching import bitsets, boxes, boxtable, columns, shapes, thresholds
+from godwit.matching import bitsets, boxes, boxtable, columns, groups, shapes, thresholds
 from godwit.matching.index import Matches, MatchingIndex
 
 Predicates = Callable[[Random], list[Predicate]]
@@ -196,9 +196,11 @@ class History:
                 self.compare_batch()
 
 
-@pytest.fixture
-def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[0, 4], ids=["all on shelves", "few in one list"])
+def small_limits(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Every limit within reach of a few filters: blocks split, tables fill, axes are left out."""
+    for module in (groups, boxes, thresholds):
+        monkeypatch.setattr(module, "FEW_MAX", request.param)
     monkeypatch.setattr(thresholds, "BLOCK_SIZE_MAX", 4)
     monkeypatch.setattr(boxes, "SCAN_MAX", 5)
     monkeypatch.setattr(boxtable, "PENDING_MAX", 7)

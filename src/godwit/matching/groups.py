@@ -33,7 +33,8 @@ Signature: TypeAlias = tuple[tuple[str, ...], tuple[str, Operator, int] | None]
 #: Keys that match, in lists that nobody may change any more.
 Found: TypeAlias = list[list[K]]
 
-#: Measured: up to so many filters of a group, one list of all is faster than its shelves.
+#: Up to so many filters of a group, one list of all is faster than its shelves; from two to six
+#: makes little difference.
 FEW_MAX = 4
 
 

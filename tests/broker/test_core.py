@@ -7,7 +7,16 @@ import pytest
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Notify, Send
 from godwit.broker.invariants import check_step
-from godwit.broker.stimuli import Client, Hop, Neighbour, Received
+from godwit.broker.stimuli import (
+    Client,
+    ClientLeft,
+    Hop,
+    LinkDown,
+    LinkUp,
+    Neighbour,
+    Received,
+    Stimulus,
+)
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
@@ -49,7 +58,9 @@ class Bench:
     def receive(
         self, message: Message, hop: Hop, *, now_s: float = 0.0, hops: int = 0
     ) -> list[Effect]:
-        stimulus = Received(message, hop, hops)
+        return self.stimulate(Received(message, hop, hops), now_s=now_s)
+
+    def stimulate(self, stimulus: Stimulus, *, now_s: float = 0.0) -> list[Effect]:
         effects = self.broker.handle(stimulus, now_s=now_s)
         check_step(self.broker, stimulus, effects)
         return effects
@@ -210,3 +221,60 @@ def test_a_control_publication_of_a_client_is_refused_even_under_a_wide_advertis
     )
 
     assert "control classes" in refusal(b1.receive(forged, PAUL))
+
+
+def test_a_client_that_left_has_withdrawn_everything() -> None:
+    b1 = Bench("B2")
+    b1.receive(PRICES, PAUL)
+    b1.receive(AdvertisementInEffect(id=PRICES.id), B2)
+    b1.receive(CHEAP, ALICE)
+    b1.receive(Subscription(id=SubscriptionId("paul/s1"), filter=CHEAP.filter), PAUL)
+    b1.receive(price(50), PAUL)
+
+    assert b1.stimulate(ClientLeft(PAUL)) == [Send(B2, Unadvertisement(id=PRICES.id))]
+    assert b1.stimulate(ClientLeft(PAUL)) == [], "once"
+    assert list(b1.broker.routing.tables().subscriptions) == [CHEAP.id]
+    assert "has no advertisement" in refusal(b1.receive(price(50, 2), PAUL))
+
+    # A new client of that name starts from nothing: also with its numbers.
+    b1.receive(PRICES, PAUL)
+    b1.receive(AdvertisementInEffect(id=PRICES.id), B2)
+    assert [type(effect) for effect in b1.receive(price(50, 1), PAUL)] == [Deliver]
+
+
+def test_a_subscriber_that_left_is_taken_back_from_the_neighbours() -> None:
+    b1 = Bench("B2")
+    b1.receive(PRICES, B2)
+    assert Send(B2, CHEAP) in b1.receive(CHEAP, ALICE)
+
+    assert b1.stimulate(ClientLeft(ALICE)) == [Send(B2, Unsubscription(id=CHEAP.id))]
+    assert b1.receive(price(50), B2) == []
+
+
+def test_a_client_that_nobody_knows_may_leave() -> None:
+    assert Bench("B2").stimulate(ClientLeft(ALICE)) == []
+
+
+def test_a_new_link_is_told_what_is_advertised_here() -> None:
+    b1 = Bench()
+    b1.receive(PRICES, PAUL)
+    b1.receive(CHEAP, ALICE)
+
+    assert b1.stimulate(LinkUp(B2)) == [Send(B2, PRICES)]
+    narrow = Subscription(id=SubscriptionId("bob/s1"), filter=Filter.parse("price < 10"))
+    assert b1.receive(narrow, B2) == [Send(B2, SubscriptionInEffect(id=narrow.id))]
+    deliver, send = sorted(b1.receive(price(5), PAUL), key=lambda effect: type(effect).__name__)
+    assert isinstance(deliver, Deliver)
+    assert isinstance(send, Send)
+    assert (deliver.to, send.to) == ((ALICE,), B2)
+
+
+def test_a_lost_link_confirms_what_waited_for_it() -> None:
+    """To the publisher, and to the door: what it publishes from now on is accepted."""
+    b1 = Bench("B2")
+    b1.receive(CHEAP, ALICE)
+    b1.receive(PRICES, PAUL)
+    assert "not in effect yet" in refusal(b1.receive(price(50), PAUL))
+
+    assert b1.stimulate(LinkDown(B2)) == [Notify(PAUL, AdvertisementInEffect(id=PRICES.id))]
+    assert [type(effect) for effect in b1.receive(price(50), PAUL)] == [Deliver]

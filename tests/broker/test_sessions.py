@@ -115,3 +115,40 @@ def test_no_client_can_take_the_name_of_a_module() -> None:
 
     with pytest.raises(Refused, match="names that start with '\\$' are the brokers' own"):
         sessions.admit(subscription(f"{owner}/s1"), Client(owner), 0.0)
+
+
+def test_whoever_holds_something_may_want_to_come_back_for_it() -> None:
+    sessions, alice = door(), Client("alice")
+    assert sessions.holds(PAUL)
+    assert not sessions.holds(alice)
+
+    sessions.admit(subscription("alice/s1"), alice, 0.0)
+    assert sessions.holds(alice)
+    sessions.admit(Unsubscription(id=SubscriptionId("alice/s1")), alice, 0.0)
+    assert not sessions.holds(alice)
+
+
+def test_whoever_leaves_withdraws_all_it_held_and_nothing_else() -> None:
+    sessions, alice = door(), Client("alice")
+    sessions.admit(subscription("alice/s1"), alice, 0.0)
+    for id in ("paul/s2", "paul/s1"):
+        sessions.admit(subscription(id), PAUL, 0.0)
+
+    assert sessions.leave(PAUL) == [
+        Unsubscription(id=SubscriptionId("paul/s1")),
+        Unsubscription(id=SubscriptionId("paul/s2")),
+        Unadvertisement(id=AdvertisementId("paul/a1")),
+    ]
+    assert sessions.leave(PAUL) == []
+    assert not sessions.holds(PAUL)
+    assert sessions.holds(alice)
+
+
+def test_a_late_confirmation_for_somebody_who_left_is_nothing() -> None:
+    sessions = door()
+    sessions.leave(PAUL)
+    sessions.confirm(AdvertisementId("paul/a1"), PAUL)
+
+    assert not sessions.holds(PAUL)
+    with pytest.raises(Refused, match="has no advertisement"):
+        sessions.admit(publication(), PAUL, 0.0)

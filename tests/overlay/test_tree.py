@@ -280,3 +280,20 @@ def test_a_late_confirmation_of_an_earlier_advertisement_does_not_count_either()
     assert b1.handle(AdvertisementInEffect(id=first.id, edition=1), b2) == []
     in_effect = AdvertisementInEffect(id=first.id, edition=2)
     assert b1.handle(in_effect, b2) == [Confirm(PAUL, in_effect)]
+
+
+def test_the_tables_show_who_told_what_and_who_was_told() -> None:
+    """Told are those in front; who is held back behind them is in the table all the same."""
+    b2 = TreeRouting(["B1", "B3"])
+    b2.handle(ABOVE_1, B1)
+    b2.handle(ABOVE_5, ALICE)
+    b2.handle(ABOVE_9, B3)
+
+    tables = b2.tables()
+    assert tables.advertisements == {"paul/a1": B1}
+    assert tables.subscriptions == {"s5/s1": ALICE, "s9/s1": B3}
+    assert tables.told == {"B1": ["s5/s1"], "B3": []}
+    assert b2.advertisement_count == 1
+    b2.handle(unsub(ABOVE_5), ALICE)
+    assert b2.tables().told == {"B1": ["s9/s1"], "B3": []}
+    assert tables.told == {"B1": ["s5/s1"], "B3": []}, "a copy"

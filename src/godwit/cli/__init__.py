@@ -42,6 +42,3 @@ def main() -> None:
     except GodwitError as error:
         typer.echo(f"godwit: {error}", err=True)
         sys.exit(2)
-    except BrokenPipeError:  # `godwit sub ... | head` has seen enough.
-        sys.stderr.close()
-        sys.exit(0)

@@ -8,8 +8,9 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
@@ -28,6 +29,8 @@ from godwit.network.settings import (
     network_of,
 )
 from godwit.overlay.topology import Topology, balanced_tree, chain, star
+
+T = TypeVar("T")
 
 Id = Annotated[str, typer.Option("--id", help="Name of the broker, unique in the network.")]
 Listen = Annotated[str | None, typer.Option(help="HOST:PORT for clients and neighbours.")]
@@ -117,21 +120,36 @@ def up(
 
 async def _up(network: NetworkSettings, log_level: str) -> None:
     stopped = _stopped()
+    starting = Processes(network, log_level=log_level)
     typer.echo(f"starting {len(network.broker)} brokers ...")
-    async with Processes(network, log_level=log_level) as running:
+    running = await _unless(stopped, starting.__aenter__())
+    if running is None:
+        return
+    try:
         for each in running.network.broker:
             http = "" if each.http is None else f"   {running.http(each.id)}/metrics"
             typer.echo(f"  {each.id}   godwit://{each.listen}{http}")
         typer.echo("all are linked; Ctrl-C stops them")
-        ended = asyncio.create_task(running.first_end())
-        stopping = asyncio.create_task(stopped.wait())
-        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not stopping.done():
-            raise UsageError(ended.result())
+        ended = await _unless(stopped, running.first_end())
+        if ended is not None:
+            raise UsageError(ended)
         typer.echo("stopping ...")
+    finally:
         codes = await running.stop()
     if any(codes.values()):
         raise UsageError(f"some brokers did not stop in good order: {codes}")
+
+
+async def _unless(stopped: asyncio.Event, doing: Coroutine[Any, Any, T]) -> T | None:
+    """What comes of `doing`; nothing if we are told to stop before it is done."""
+    done, stopping = asyncio.create_task(doing), asyncio.create_task(stopped.wait())
+    await asyncio.wait({done, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if done.done():
+        return await done
+    done.cancel()
+    await asyncio.gather(done, return_exceptions=True)
+    return None
 
 
 def topology(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
@@ -172,5 +172,10 @@ def explain(
 
 
 def _run(command: Coroutine[Any, Any, None]) -> None:
-    with contextlib.suppress(KeyboardInterrupt):  # That is how one leaves.
+    try:
         uvloop.run(command)
+    except KeyboardInterrupt:
+        pass  # That is how one leaves.
+    except BrokenPipeError:  # `godwit sub ... | head` has seen enough.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # Python flushes once more when it ends.

@@ -18,13 +18,13 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Self, assert_never
 
 from godwit.client.events import EVENTS_WAITING_MAX, Event, Events
 from godwit.client.line import Line
-from godwit.client.session import Arrived, ClientSession
+from godwit.client.session import Arrived, ClientSession, check_satisfiable
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     AdvertisementId,
@@ -70,7 +70,8 @@ class Client:
     ) -> None:
         self.name = name or f"client-{secrets.token_hex(6)}"
         # Microseconds since 1970: a later session of the same name goes on above an earlier one.
-        self.session = ClientSession(self.name, first_sequence=time.time_ns() // 1000)
+        first = time.time_ns() // 1000
+        self.session = ClientSession(self.name, first_sequence=first, first_serial=first)
         self.on_publication: Callable[[Publication, int], None] | None = None
         """Told each publication that arrives, with its hops, before subscriptions are."""
         self._line = Line(self.session, opener, where=where, listener=self, heartbeat_s=heartbeat_s)
@@ -84,6 +85,7 @@ class Client:
         self._only_feed: Events | None = None
         self._was_unsubscribed = False
         self._crowded: set[Events] = set()
+        self._listeners = 0
 
     @property
     def restarts(self) -> int:
@@ -147,7 +149,12 @@ class Client:
         awaited = self._awaited[id] = asyncio.get_running_loop().create_future()
         self._line.flush_soon()
         try:
-            await awaited
+            with self.listening():
+                await awaited
+        except asyncio.CancelledError:  # Nobody will ever know its id.
+            self.session.unadvertise(id)
+            self._line.flush_soon()
+            raise
         finally:
             del self._awaited[id]
         return id
@@ -194,7 +201,8 @@ class Client:
             self._check_open()
             if self._progress is None:
                 self._progress = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._progress)
+            with self.listening() if self.session.held_bytes else contextlib.nullcontext():
+                await asyncio.shield(self._progress)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -209,7 +217,10 @@ class Client:
         """
         if not filters:
             raise UsageError("subscribe to at least one filter")
-        return Events(self, tuple(map(_parsed, filters)))
+        parsed = tuple(map(_parsed, filters))
+        for filter in parsed:  # Before the first of them is asked for.
+            check_satisfiable(filter)
+        return Events(self, parsed)
 
     def begin(self, events: Events) -> None:
         """Called by events that are entered."""
@@ -231,7 +242,7 @@ class Client:
         self._was_unsubscribed = True
         self._find_only_feed()
         self._crowded.discard(events)
-        self._read_on()
+        self._keep_up()
         if not self._is_closed:
             self._line.flush_soon()
 
@@ -245,11 +256,21 @@ class Client:
         """Called by events that an application has read from."""
         if events in self._crowded and len(events.waiting) <= EVENTS_WAITING_MAX // 2:
             self._crowded.discard(events)
-            self._read_on()
+            self._keep_up()
 
-    def _read_on(self) -> None:
-        if not self._crowded and self._line.connection is not None:
-            self._line.connection.resume_reading()
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Wait for a notice: it comes behind the events, so do not be behind with those."""
+        self._listeners += 1
+        self._keep_up()
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            self._keep_up()
+
+    def _keep_up(self) -> None:
+        self._line.fall_behind(bool(self._crowded) and not self._listeners)
 
     # -- what comes over the line --------------------------------------------------------------
 
@@ -293,16 +314,17 @@ class Client:
 
     def _put(self, events: Events, event: Event) -> None:
         events.put(event)
-        if len(events.waiting) > EVENTS_WAITING_MAX and self._line.connection is not None:
+        if len(events.waiting) > EVENTS_WAITING_MAX:
             self._crowded.add(events)
-            self._line.connection.pause_reading()
+            self._keep_up()
 
     def _on_refusal(self, refusal: Refusal) -> None:
         error = RefusedError(f"{refusal.about}: {refusal.reason}")
         awaited = self._awaited.get(AdvertisementId(refusal.about))
         events = self._feeds.get(SubscriptionId(refusal.about))
         if awaited is not None:
-            awaited.set_exception(error)
+            if not awaited.done():
+                awaited.set_exception(error)
         elif events is not None:
             events.fail(error)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -13,7 +14,7 @@ from godwit.content.filters import Filter
 from godwit.content.messages import SubscriptionId
 from godwit.content.values import Value
 
-#: Events that wait for the application; with more, the client reads nothing from its broker.
+#: Events that wait for the application; with more, the client confirms nothing to its broker.
 EVENTS_WAITING_MAX = 10_000
 
 
@@ -39,6 +40,8 @@ class Subscriber(Protocol):
     def finish(self, events: Events) -> None: ...
 
     def on_taken(self, events: Events) -> None: ...
+
+    def listening(self) -> AbstractContextManager[None]: ...
 
 
 class Events:
@@ -74,7 +77,8 @@ class Events:
     async def in_effect(self) -> None:
         """Return when every matching publication from now on will be delivered."""
         assert self._in_effect is not None, "use `async with client.subscribe(...)`"
-        await asyncio.shield(self._in_effect)
+        with self._subscriber.listening():
+            await asyncio.shield(self._in_effect)
 
     def __aiter__(self) -> Events:
         return self

@@ -53,6 +53,7 @@ class Line:
         self._heartbeat_s = heartbeat_s
         self._trouble = "no answer"
         self._acknowledged = 0
+        self._is_behind = False
         self._lost = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._flush_is_planned = False
@@ -142,8 +143,19 @@ class Line:
         self._flush_is_planned = False
         self.flush()
 
+    def fall_behind(self, is_behind: bool) -> None:
+        """Confirm nothing while the application is behind; the broker stops at a full window.
+
+        What it confirms to us is still heard, as it would not be if we stopped reading: the
+        application may publish in between, and wait for that.
+        """
+        was_behind, self._is_behind = self._is_behind, is_behind
+        if was_behind and not is_behind:
+            self._acknowledge()
+
     def _acknowledge(self) -> None:
-        self._acknowledged = self._session.stream.received
+        if not self._is_behind:
+            self._acknowledged = self._session.stream.received
         if self.connection is not None:
             self.connection.write(encode(Acknowledge(received=self._acknowledged)))
 
@@ -161,7 +173,7 @@ class Line:
             self._listener.on_arrived(frame, hops)
 
     def on_read(self) -> None:
-        if self._session.stream.received != self._acknowledged:
+        if self._session.stream.received != self._acknowledged and not self._is_behind:
             self._acknowledge()
         self.flush()
 

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
+
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     PAYLOAD_BYTES_MAX,
@@ -40,9 +42,11 @@ from godwit.wire.frames import (
     DECODE_ERRORS,
     FRAME_BYTES_MAX,
     HEADER,
+    NAME_LENGTH_MAX,
     Acknowledge,
     Dropped,
     Goodbye,
+    Name,
     ToClient,
     Welcome,
     decode_from_client,
@@ -71,16 +75,20 @@ Signalled: TypeAlias = Acknowledge | Goodbye
 
 
 class ClientSession:
-    def __init__(self, name: str, *, first_sequence: int) -> None:
-        """Sequence numbers go on from `first_sequence`, which no earlier session may have used."""
-        self.name = name
+    def __init__(self, name: str, *, first_sequence: int, first_serial: int = 0) -> None:
+        """Numbers of publications and ids go on from here, where no earlier session may have been.
+
+        Ids of an earlier session may still be in the tables of brokers, as long as one of them
+        waits for it to come back: a subscription with such an id would be taken for the old one.
+        """
+        self.name = _checked(name)
         self.stream = Stream("")
         self.advertisements: dict[AdvertisementId, Advertised] = {}
         self.subscriptions: dict[SubscriptionId, Subscribed] = {}
         self.duplicates = 0
         self.restarts = 0
         """How often the broker had forgotten us."""
-        self._serial = 0
+        self._serial = first_serial
         self._sequence = first_sequence
         self._last_sequence: dict[str, int] = {}
         self._last_used: AdvertisementId | None = None
@@ -96,7 +104,7 @@ class ClientSession:
     # -- what the application asks -------------------------------------------------------------
 
     def advertise(self, filter: Filter) -> AdvertisementId:
-        _check_satisfiable(filter)
+        check_satisfiable(filter)
         id = AdvertisementId(self._new_id("a"))
         self.advertisements[id] = Advertised(filter)
         self.stream.put(encode(Advertisement(id=id, filter=filter)))
@@ -151,7 +159,7 @@ class ClientSession:
         return advertised.filter.why_not_permitted(content)
 
     def subscribe(self, filter: Filter) -> SubscriptionId:
-        _check_satisfiable(filter)
+        check_satisfiable(filter)
         id = SubscriptionId(self._new_id("s"))
         self.subscriptions[id] = Subscribed(filter)
         self.stream.put(encode(Subscription(id=id, filter=filter)))
@@ -267,6 +275,16 @@ class ClientSession:
         return self.stream.is_idle and not self._held
 
 
-def _check_satisfiable(filter: Filter) -> None:
+def check_satisfiable(filter: Filter) -> None:
     if not filter.is_satisfiable:
         raise UsageError(f"nothing can match {filter}")
+
+
+def _checked(name: str) -> str:
+    try:
+        return msgspec.convert(name, Name)
+    except msgspec.ValidationError:
+        raise UsageError(
+            f"{name!r} is no name: write letters, digits and any of . _ $ : @ + -,"
+            f" {NAME_LENGTH_MAX} at most"
+        ) from None

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
-from socket import socket
+from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Protocol
 
 import msgspec
@@ -24,6 +24,7 @@ from godwit.broker.stimuli import Client, Hop
 from godwit.errors import UsageError
 from godwit.network.node import BrokerNode
 from godwit.network.port import Port
+from godwit.wire.addresses import why
 
 
 class Observed(Protocol):
@@ -38,36 +39,36 @@ class Observed(Protocol):
 @contextlib.asynccontextmanager
 async def serve(observed: Observed, host: str, port: int) -> AsyncIterator[str]:
     """Answer on HOST:PORT as long as the context lasts; gives the address, if the port is 0."""
+    listener = _listening(host, port)
     config = uvicorn.Config(
-        application(observed), host=host, port=port, log_config=None, access_log=False,
-        lifespan="off", timeout_graceful_shutdown=1,
+        application(observed), log_config=None, access_log=False, lifespan="off",
+        timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = _QuietServer(config)
-    task = asyncio.create_task(server.serve())
-    while not server.started:
-        if task.done():
-            raise UsageError(f"cannot serve HTTP on {host}:{port}; is the port taken?")
+    task = asyncio.create_task(server.serve([listener]))
+    while not (server.started or task.done()):  # noqa: ASYNC110  There is no event for it.
         await asyncio.sleep(0.01)
     try:
-        host, port = server.servers[0].sockets[0].getsockname()[:2]
+        host, port = listener.getsockname()[:2]
         yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     finally:
         server.should_exit = True
         await task
 
 
+def _listening(host: str, port: int) -> socket:
+    try:
+        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
+    except OSError as error:
+        raise UsageError(f"cannot serve HTTP on {host}:{port}: {why(error)}") from None
+
+
 class _QuietServer(uvicorn.Server):
-    """Signals are the broker's business; a taken port is an answer, not the end of the process."""
+    """Signals are the broker's business."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-    async def startup(self, sockets: list[socket] | None = None) -> None:
-        with contextlib.suppress(SystemExit):
-            await super().startup(sockets)
-            return
-        self.should_exit = True
 
 
 def application(observed: Observed) -> Starlette:

@@ -8,13 +8,18 @@ from typing import Literal
 
 import msgspec
 
+from godwit.errors import UsageError
+
 LogFormat = Literal["text", "json"]
+LEVELS = ("debug", "info", "warning", "error")
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 
 
 def configure(level: str, format: LogFormat, **context: str) -> None:
     """Log from `level` on; every line carries `context`, such as the id of the broker."""
+    if level.lower() not in LEVELS:
+        raise UsageError(f"no log level {level!r}; choose from {', '.join(LEVELS)}")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json(context) if format == "json" else _Text(context))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

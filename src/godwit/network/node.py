@@ -204,6 +204,8 @@ class BrokerNode:
             # A link never waits for itself: two brokers that do would wait for ever.
             if port.is_congested and (port is not source or isinstance(port, ClientPort)):
                 source.wait_for(port)
+        if source.blockers:
+            source.hold_back(self._bytes)
         source.acknowledge()
         if self._messages:
             self._meter()

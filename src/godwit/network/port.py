@@ -2,11 +2,14 @@
 
     connected   what is put leaves with the next flush
     congested   connected, but it does not take or acknowledge what is written: whoever sends to
-                it is not read from until it does (back-pressure)
+                it gets no acknowledgements until it does, and stops when its window is full
+                (back-pressure)
     away        not connected: what is put waits for it to come back, for a while
 
-Pausing the sources of a congested port cannot lock a tree up: a source is paused only by the hops
-that its own messages went to, never by the hop they came from, so the waiting has no cycle.
+Holding back the sources of a congested port cannot lock a tree up: a source is held back only by
+the hops that its own messages went to, never by the hop they came from, so the waiting has no
+cycle.  It is done by silence and not by reading no more, because acknowledgements come in between
+messages: two links that are congested because of each other must hear each other's.
 
 A subscriber may hold its publishers back for `patience_s` in a row.  After that it is isolated:
 it holds nobody back, and what exceeds its queue is dropped, counted, and reported to it in the
@@ -42,6 +45,10 @@ from godwit.wire.frames import (
     malformed,
 )
 from godwit.wire.stream import Stream
+
+#: Beyond our own window, what a peer may send ahead of our acknowledgements: a client's window,
+#: and one more write, which may be a large frame.
+HELD_BACK_BYTES_SPARE = 4 * FRAME_BYTES_MAX
 
 
 class Owner(Protocol):
@@ -97,6 +104,7 @@ class Port(ABC):
         self._owner = owner
         self._limits = owner.limits
         self._acknowledged = 0
+        self._held_back_bytes = 0
         self._backlog_bytes = 0
         self.blockers: set[Port] = set()
         self.sources: set[Port] = set()
@@ -130,9 +138,10 @@ class Port(ABC):
         connection.receiver = self
         connection.frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
         self._acknowledged = self.stream.received
+        self._held_back_bytes = 0
         if lacking:
             connection.write(lacking)
-        self.flush()
+        self._relieve()
 
     def part(self, reason: str) -> None:
         """Say goodbye, and listen until the peer has hung up."""
@@ -147,6 +156,8 @@ class Port(ABC):
             self.connection.close(Goodbye(reason=reason))
             self.connection = None
         self.detached.set()
+        self._owner.meters.on_dequeued(self._backlog_bytes)
+        self._backlog_bytes = 0
         self._release_sources()
         for blocker in self.blockers:
             blocker.sources.discard(self)
@@ -157,6 +168,7 @@ class Port(ABC):
         self.detached.set()
         self._release_sources()
         if broke_rules:
+            self._owner.finish_read(self)  # What it said before that counts.
             self._owner.refused += 1
             self._owner.remove(self, reason)
             return
@@ -209,22 +221,28 @@ class Port(ABC):
             self._backlog_bytes = backlog_bytes
 
     def acknowledge(self) -> None:
-        """Confirm what has come in since the last time."""
+        """Confirm what has come in since the last time, unless this peer is held back."""
         received = self.stream.received
-        if self.connection is not None and received != self._acknowledged:
+        if self.connection is not None and received != self._acknowledged and not self.blockers:
             self._acknowledged = received
             self.connection.write(encode(Acknowledge(received=received)))
 
     # -- back-pressure -------------------------------------------------------------------------
 
     def wait_for(self, congested: Port) -> None:
-        """Read nothing more from this peer until `congested` takes what is written to it."""
+        """Confirm nothing to this peer until `congested` takes what is written to it."""
         if self.connection is None:
             return
         self.blockers.add(congested)
         congested.sources.add(self)
         congested.on_waited_for()
-        self.connection.pause_reading()
+
+    def hold_back(self, read_bytes: int) -> None:
+        """So much was read from a peer that is held back; one that does not stop is made to."""
+        self._held_back_bytes += read_bytes
+        limit_bytes = self._limits.window_bytes + HELD_BACK_BYTES_SPARE
+        if self._held_back_bytes > limit_bytes and self.connection is not None:
+            self.connection.pause_reading()
 
     def on_waited_for(self) -> None:  # noqa: B027  Most peers do not mind.
         """Somebody is held back because of this peer."""
@@ -232,9 +250,16 @@ class Port(ABC):
     def _release_sources(self) -> None:
         for source in self.sources:
             source.blockers.discard(self)
-            if not source.blockers and source.connection is not None:
-                source.connection.resume_reading()
+            if not source.blockers:
+                source.go_on()
         self.sources.clear()
+
+    def go_on(self) -> None:
+        """Nobody holds this peer back any more."""
+        self._held_back_bytes = 0
+        if self.connection is not None:
+            self.connection.resume_reading()
+        self.acknowledge()
 
     def _relieve(self) -> None:
         """Something was taken or acknowledged: write on, and let the sources go on."""
@@ -276,7 +301,8 @@ class Port(ABC):
 
     def on_heartbeat(self) -> None:
         if self.connection is not None:
-            self._acknowledged = self.stream.received
+            if not self.blockers:
+                self._acknowledged = self.stream.received
             self.connection.write(encode(Acknowledge(received=self._acknowledged)))
 
 
@@ -293,11 +319,17 @@ class ClientPort(Port):
         return not self._is_isolated and super().is_congested
 
     @property
+    def _is_left_behind(self) -> bool:
+        """Does nobody wait for this client?  As long as they do, their windows bound its queue."""
+        return self._is_isolated or self.connection is None
+
+    @property
     def _return_s(self) -> float:
         return self._limits.session_s
 
     def put_publication(self, frame: bytes, *, is_control: bool) -> None:
-        if self.stream.pending_bytes + len(frame) > self._limits.client_queue_bytes:
+        waiting_bytes = self.stream.pending_bytes + len(frame)
+        if waiting_bytes > self._limits.client_queue_bytes and self._is_left_behind:
             self._missing += 1
             self.traffic.dropped += 1
             return
@@ -311,7 +343,8 @@ class ClientPort(Port):
     def put(self, frame: bytes) -> None:
         super().put(frame)
         # Answers are never dropped: they answer requests, and who asks should listen.
-        if self.stream.pending_bytes > 2 * self._limits.client_queue_bytes:
+        waiting_bytes = self.stream.pending_bytes
+        if waiting_bytes > 2 * self._limits.client_queue_bytes and self._is_left_behind:
             self._give_up("asks, and does not read the answers")
 
     def flush(self) -> None:

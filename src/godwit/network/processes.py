@@ -22,9 +22,9 @@ from typing import Self
 
 import msgspec
 
-from godwit.errors import GodwitError
+from godwit.errors import GodwitError, UsageError
 from godwit.network.settings import BrokerSettings, NetworkSettings, dump_network
-from godwit.wire.addresses import address
+from godwit.wire.addresses import address, why
 
 #: What a broker prints when it is ready for clients, and when its own links are there.
 LISTENS, ANSWERS, LINKED = "listens on", "answers on", "is linked"
@@ -36,9 +36,12 @@ class Processes:
     def __init__(self, network: NetworkSettings, *, log_level: str = "warning") -> None:
         self._log_level = log_level
         self._listeners: dict[str, socket.socket] = {}
-        self.network = msgspec.structs.replace(
-            network, broker=[self._with_ports(broker) for broker in network.broker]
-        )
+        try:
+            brokers = [self._with_ports(broker) for broker in network.broker]
+        except UsageError:
+            self._close_listeners()
+            raise
+        self.network = msgspec.structs.replace(network, broker=brokers)
         self._http: dict[str, str] = {}
         self._running: dict[str, asyncio.subprocess.Process] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="godwit-")
@@ -46,12 +49,16 @@ class Processes:
 
     def _with_ports(self, broker: BrokerSettings) -> BrokerSettings:
         """`broker` with a real port, which is taken now and handed over to the process."""
-        host, port = address(broker.listen)
-        if port == 0:
-            listener = socket.create_server((host, 0), backlog=128)
-            self._listeners[broker.id] = listener
-            port = listener.getsockname()[1]
+        listener = self._listeners[broker.id] = _take_port(broker.listen, "listen")
+        if broker.http is not None:
+            _take_port(broker.http, "serve HTTP").close()  # Better to know now than in a process.
+        host, port = address(broker.listen)[0], listener.getsockname()[1]
         return msgspec.structs.replace(broker, listen=f"{host}:{port}")
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
 
     def url(self, broker: str) -> str:
         return f"godwit://{self.network.of(broker).listen}"
@@ -141,8 +148,7 @@ class Processes:
                 process.send_signal(signal.SIGTERM)
         waiting = [_ended(process) for process in running.values()]
         codes = await asyncio.gather(*waiting)
-        for listener in self._listeners.values():
-            listener.close()
+        self._close_listeners()
         self._folder.cleanup()
         return dict(zip(running, codes, strict=True))
 
@@ -161,3 +167,13 @@ async def _ended(process: asyncio.subprocess.Process) -> int:
 def _let_go(process: asyncio.subprocess.Process) -> None:
     """Close our ends of the pipes."""
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  There is no other way.
+
+
+def _take_port(where: str, purpose: str) -> socket.socket:
+    """A socket that listens there, so that nobody else can; UsageError if somebody does."""
+    host, port = address(where)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise UsageError(f"cannot {purpose} on {where}: {why(error)}") from None

@@ -24,7 +24,7 @@ from godwit.network.node import BrokerNode
 from godwit.network.port import ClientPort, LinkPort, Port
 from godwit.network.settings import BrokerSettings, NetworkSettings
 from godwit.overlay import overlay
-from godwit.wire.addresses import address
+from godwit.wire.addresses import address, why
 from godwit.wire.call import socket_opener
 from godwit.wire.connection import Connection
 from godwit.wire.frames import Goodbye
@@ -76,13 +76,13 @@ class BrokerServer:
 
     async def __aenter__(self) -> Self:
         self._listener = await self._listen()
+        try:
+            await self._serve_http()
+        except BaseException:
+            self._listener.close()
+            raise
         self.node.start()
         self._tasks = [asyncio.create_task(dialler.run()) for dialler in self.diallers]
-        if self.settings.http is not None:
-            from godwit.network.http import serve  # noqa: PLC0415  Costs a second, used by few.
-
-            self._http = serve(self, *address(self.settings.http))
-            self.http_url = await self._http.__aenter__()
         log.info("listening", extra={"broker": self.node.name, "url": self.url})
         return self
 
@@ -105,6 +105,13 @@ class BrokerServer:
             await self._http.__aexit__(None, None, None)
         log.info("stopped", extra={"broker": node.name})
 
+    async def _serve_http(self) -> None:
+        if self.settings.http is not None:
+            from godwit.network.http import serve  # noqa: PLC0415  Costs a second, used by few.
+
+            self._http = serve(self, *address(self.settings.http))
+            self.http_url = await self._http.__aenter__()
+
     async def linked(self) -> None:
         """Wait until every link that this broker dials is there."""
         for dialler in self.diallers:
@@ -118,7 +125,7 @@ class BrokerServer:
         try:
             return await loop.create_server(self._on_caller, host, port)
         except OSError as error:
-            raise UsageError(f"cannot listen on {self.settings.listen}: {error.strerror}") from None
+            raise UsageError(f"cannot listen on {self.settings.listen}: {why(error)}") from None
 
     def _on_caller(self) -> Connection:
         node = self.node

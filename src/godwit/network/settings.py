@@ -54,7 +54,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A slow subscriber may hold its publishers back for so long in a row, then it is isolated."""
 
     client_queue_bytes: Bytes = 16 * 1024 * 1024
-    """What waits for a client at most; publications beyond that are dropped and counted."""
+    """What waits for a client that is away or isolated at most; publications beyond that are
+    dropped and counted."""
 
     link_queue_bytes: Bytes = 64 * 1024 * 1024
     """What waits for a neighbour that is away at most; beyond that the link is given up."""
@@ -96,9 +97,12 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         overlay_named(self.overlay)
         ids = [broker.id for broker in self.broker]
         if len(set(ids)) != len(ids):
-            raise UsageError("broker ids are unique")
+            twice = next(id for id in ids if ids.count(id) > 1)
+            raise UsageError(f"broker ids are unique, and there are two brokers {twice!r}")
         for broker in self.broker:
             address(broker.listen)
+            if broker.http is not None:
+                address(broker.http)
             for link in broker.links:
                 self.link_address(link)
         if self.overlay == "tree" and not self._is_forest:
@@ -147,7 +151,7 @@ def load_network(path: Path) -> NetworkSettings:
         return msgspec.toml.decode(path.read_bytes(), type=NetworkSettings)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UsageError) as error:
         raise UsageError(f"{path}: {error}") from None
 
 
@@ -166,6 +170,9 @@ def dump_network(network: NetworkSettings) -> str:
         if broker.links:
             quoted = ", ".join(f'"{link}"' for link in broker.links)
             lines.append(f"links = [{quoted}]")
+        bandwidth = _changes(broker, BrokerSettings(id=broker.id)).get("output_bandwidth_bytes_s")
+        if bandwidth is not None:
+            lines.append(f"output_bandwidth_bytes_s = {bandwidth}")
     return "\n".join(lines) + "\n"
 
 

@@ -121,7 +121,10 @@ class TreeRouting:
         """Withdraw all that came from a neighbour, and wait no longer for its confirmations."""
         del self._links[neighbour]
         answers: Answers = []
-        for interest in [i for i in self._interests if i.last_hop == neighbour]:
+        gone = [interest for interest in self._interests if interest.last_hop == neighbour]
+        for interest in gone:
+            interest.in_effect = True  # Nobody waits for any of them any more.
+        for interest in gone:
             answers += self._on_unsubscription(interest.subscription.id, neighbour)
         for entry in list(self._advertisements):
             if entry.last_hop == neighbour:

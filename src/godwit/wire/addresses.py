@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from urllib.parse import urlsplit
 
 from godwit.errors import UsageError
@@ -24,3 +25,8 @@ def url_address(url: str) -> tuple[str, int]:
     if parts.scheme != "godwit" or parts.path not in ("", "/"):
         raise UsageError(f"{url!r} is no address of a broker: write godwit://HOST:PORT")
     return address(parts.netloc)
+
+
+def why(error: OSError) -> str:
+    """Why an address cannot be used, in the words of the system and no others."""
+    return str(error) if error.errno is None else os.strerror(error.errno).lower()

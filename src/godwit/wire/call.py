@@ -46,7 +46,10 @@ class Pauses:
 def socket_opener(host: str, port: int) -> Opener:
     async def open_socket(connection: Connection) -> None:
         loop = asyncio.get_running_loop()
-        await loop.create_connection(lambda: connection, host, port)
+        try:
+            await loop.create_connection(lambda: connection, host, port)
+        except UnicodeError:  # From the encoding of names: nobody expects that of a connection.
+            raise OSError(f"no host can be called {host!r}") from None
 
     return open_socket
 

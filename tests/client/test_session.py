@@ -1,0 +1,373 @@
+"""What a client holds, as a time-line: requests and frames in, what the broker is sent out."""
+
+from __future__ import annotations
+
+import pytest
+
+from godwit.client.session import ClientSession
+from godwit.content.filters import Filter
+from godwit.content.messages import (
+    PAYLOAD_BYTES_MAX,
+    Advertisement,
+    AdvertisementId,
+    AdvertisementInEffect,
+    Publication,
+    Refusal,
+    Subscription,
+    SubscriptionId,
+    SubscriptionInEffect,
+    Unadvertisement,
+    Unsubscription,
+)
+from godwit.errors import ContentError, PeerError, UsageError
+from godwit.wire.frames import (
+    HEADER,
+    Acknowledge,
+    Dropped,
+    Frame,
+    Goodbye,
+    Hello,
+    Welcome,
+    decode_from_client,
+    encode_body,
+)
+
+PRICES, NAMES = Filter.parse("price is a number"), Filter.parse("name is a string")
+A1, A2 = AdvertisementId("paul/a1"), AdvertisementId("paul/a2")
+
+
+class Bench:
+    """A session, and what goes over its stream."""
+
+    def __init__(self) -> None:
+        self.session = ClientSession("paul", first_sequence=100)
+
+    def welcome(self, stream: str, received: int = 0) -> list[object]:
+        """The broker has answered a call; what it is sent at once."""
+        lacking = self.session.welcome(Welcome(name="B1", stream=stream, received=received))
+        return decoded(lacking) + self.sent()
+
+    def sent(self) -> list[object]:
+        """What has been sent since the last time."""
+        return decoded(self.session.stream.take())
+
+    def hear(self, frame: Frame) -> object:
+        return self.session.receive(encode_body(frame))
+
+    def advertised(self, filter: Filter = PRICES) -> AdvertisementId:
+        """An advertisement in effect, of which all is said and done."""
+        id = self.session.advertise(filter)
+        self.hear(AdvertisementInEffect(id=id, edition=self.session.advertisements[id].edition))
+        self.sent()
+        self.acknowledge()
+        return id
+
+    def acknowledge(self) -> None:
+        self.hear(Acknowledge(received=self.session.stream.taken))
+
+
+def bench() -> Bench:
+    """A session with a broker that has just said welcome."""
+    made = Bench()
+    assert made.welcome("one") == []
+    return made
+
+
+def decoded(frames: bytes) -> list[object]:
+    found: list[object] = []
+    while frames:
+        length, _ = HEADER.unpack_from(frames)
+        end = HEADER.size + length
+        found.append(decode_from_client(frames[HEADER.size : end]))
+        frames = frames[end:]
+    return found
+
+
+def price(sequence: int, value: int = 5, advertisement: AdvertisementId = A1) -> Publication:
+    return Publication(
+        publisher="paul", sequence=sequence, advertisement=advertisement, content={"price": value}
+    )
+
+
+def news(sequence: int, publisher: str = "mary") -> Publication:
+    """Something that another client published."""
+    return Publication(
+        publisher=publisher, sequence=sequence, advertisement=A2, content={"price": 1}
+    )
+
+
+# -- asking and publishing -------------------------------------------------------------------------
+
+
+def test_requests_are_sent_in_the_order_in_which_they_are_made() -> None:
+    b = bench()
+    a1, s2 = b.session.advertise(PRICES), b.session.subscribe(NAMES)
+    b.session.unsubscribe(s2)
+    b.session.unadvertise(a1)
+    b.session.unsubscribe(s2)
+
+    assert b.sent() == [
+        Advertisement(id=A1, filter=PRICES),
+        Subscription(id=SubscriptionId("paul/s2"), filter=NAMES),
+        Unsubscription(id=SubscriptionId("paul/s2")),
+        Unadvertisement(id=A1),
+    ]
+
+
+def test_a_publication_waits_for_its_advertisement_to_be_in_effect() -> None:
+    b = bench()
+    b.session.advertise(PRICES)
+    b.session.publish({"price": 5})
+    assert [type(sent) for sent in b.sent()] == [Advertisement]
+    assert b.session.is_held(A1)
+    assert b.session.waiting_bytes > b.session.held_bytes > 0
+
+    assert b.hear(AdvertisementInEffect(id=A1, edition=7)), "of another use of the id"
+    assert b.sent() == []
+    notice = AdvertisementInEffect(id=A1, edition=0)
+    assert b.hear(notice) == notice
+    assert b.sent() == [price(100)]
+    assert (b.session.held_bytes, b.session.is_held(A1)) == (0, False)
+    assert not b.session.is_idle
+    b.acknowledge()
+    assert b.session.is_idle
+    assert b.session.waiting_bytes == 0
+
+
+def test_publications_keep_their_order_across_advertisements() -> None:
+    """What may go waits for what may not, if that was published before."""
+    b = bench()
+    b.advertised(PRICES)
+    b.session.advertise(NAMES)
+    b.sent()
+    b.session.publish({"price": 1})
+    b.session.publish({"name": "x"})
+    b.session.publish({"price": 2})
+
+    assert b.sent() == [price(100, 1)]
+    b.hear(AdvertisementInEffect(id=A2))
+    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [101, 102]
+
+
+def test_what_no_advertisement_permits_is_not_published() -> None:
+    b = bench()
+    with pytest.raises(ContentError, match="nothing is advertised"):
+        b.session.publish({"price": 5})
+    b.advertised()
+    with pytest.raises(ContentError, match="does not name the attribute colour"):
+        b.session.publish({"price": 5, "colour": "red"})
+    b.advertised(NAMES)
+    with pytest.raises(ContentError, match="none of 2 advertisements permits this record"):
+        b.session.publish({"price": "dear"})
+    with pytest.raises(ContentError, match="NaN"):
+        b.session.publish({"price": float("nan")})
+    with pytest.raises(ContentError, match=f"at most {PAYLOAD_BYTES_MAX} bytes"):
+        b.session.publish({"price": 5}, bytes(PAYLOAD_BYTES_MAX + 1))
+    assert b.sent() == []
+    assert b.session.next_sequence == 100, "no number was used"
+
+
+def test_a_publication_that_fits_no_frame_is_refused_here() -> None:
+    b = bench()
+    names = [f"n{number:03}" for number in range(256)]
+    b.advertised(Filter.parse(" and ".join(f"{name} is present" for name in names[:64])))
+    record = dict.fromkeys(names[:64], "\U0001f600" * 4_096)
+    with pytest.raises(ContentError, match="a publication takes at most"):
+        b.session.publish(record, bytes(PAYLOAD_BYTES_MAX))
+    assert b.sent() == []
+
+
+def test_what_nothing_can_match_is_not_asked_for() -> None:
+    b, impossible = bench(), Filter.parse("x > 5 and x < 3")
+    with pytest.raises(UsageError, match="nothing can match x > 5 and x < 3"):
+        b.session.subscribe(impossible)
+    with pytest.raises(UsageError, match="nothing can match x > 5 and x < 3"):
+        b.session.advertise(impossible)
+    assert b.sent() == []
+
+
+def test_what_is_held_for_a_withdrawn_advertisement_is_never_published() -> None:
+    b = bench()
+    a1 = b.session.advertise(PRICES)
+    b.advertised(NAMES)
+    b.session.publish({"price": 1})
+    b.session.publish({"name": "x"})
+    b.session.unadvertise(a1)
+
+    kinds = [(type(sent), getattr(sent, "sequence", None)) for sent in b.sent()]
+    assert kinds == [(Unadvertisement, None), (Publication, 101)]
+    assert b.session.held_bytes == 0
+
+
+def test_a_refused_advertisement_is_forgotten_with_what_waited_for_it() -> None:
+    b = bench()
+    b.session.advertise(PRICES)
+    b.session.publish({"price": 1})
+    b.sent()
+    refusal = Refusal(about="paul/a1", reason="because")
+
+    assert b.hear(refusal) == refusal
+    assert (b.session.advertisements, b.session.held_bytes, b.sent()) == ({}, 0, [])
+
+
+def test_a_refused_subscription_is_not_asked_for_again() -> None:
+    b = bench()
+    s1, s2 = b.session.subscribe(PRICES), b.session.subscribe(NAMES)
+    b.sent()
+    b.hear(Refusal(about=s1, reason="because"))
+    b.session.unsubscribe(s1)
+    assert b.sent() == []
+    assert b.welcome("two") == [Subscription(id=s2, filter=NAMES, edition=1)]
+
+
+def test_a_refused_publication_changes_nothing() -> None:
+    b = bench()
+    b.advertised()
+    b.hear(Refusal(about="paul#100", reason="because"))
+    b.session.publish({"price": 5})
+    assert b.sent() == [price(100)]
+
+
+# -- hearing ---------------------------------------------------------------------------------------
+
+
+def test_what_came_before_is_dropped_for_each_publisher_by_itself() -> None:
+    b = bench()
+    assert b.hear(news(5)) == news(5)
+    assert b.hear(news(5)) is None
+    assert b.hear(news(4)) is None
+    assert b.hear(news(4, "carl")) == news(4, "carl")
+    assert b.hear(news(6)) == news(6)
+    assert b.session.duplicates == 2
+    assert b.session.stream.received == 5, "a duplicate is a frame that arrived"
+
+
+def test_signals_are_not_numbered() -> None:
+    b = bench()
+    b.hear(Acknowledge(received=0))
+    b.hear(Goodbye(reason="for now"))
+    assert b.session.stream.received == 0
+    b.hear(Dropped(count=3))
+    b.hear(SubscriptionInEffect(id=SubscriptionId("paul/s9")))
+    assert b.session.stream.received == 2
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Unsubscription(id=SubscriptionId("paul/s1")),
+        Hello(role="client", name="paul"),
+        Acknowledge(received=1),
+    ],
+    ids=lambda frame: type(frame).__name__,
+)
+def test_a_broker_that_breaks_the_rules_is_told_so(frame: Frame) -> None:
+    with pytest.raises(PeerError):
+        bench().hear(frame)
+
+
+# -- coming back -----------------------------------------------------------------------------------
+
+
+def test_a_stream_that_the_broker_remembers_goes_on() -> None:
+    b = bench()
+    b.advertised()
+    for value in (1, 2, 3):
+        b.session.publish({"price": value})
+    assert len(b.sent()) == 3
+    b.session.publish({"price": 4})
+
+    # It has the advertisement and the first publication.
+    resumed = b.welcome("one", received=2)
+    assert resumed == [price(101, 2), price(102, 3), price(103, 4)]
+    assert b.session.restarts == 0
+    assert b.session.advertisements[A1].edition == 0
+
+
+def test_a_first_welcome_is_no_restart() -> None:
+    b = Bench()
+    s1 = b.session.subscribe(PRICES)
+    assert b.welcome("one") == [Subscription(id=s1, filter=PRICES, edition=1)]
+    assert b.session.restarts == 0
+
+
+def test_a_broker_that_has_forgotten_us_is_asked_for_everything_anew() -> None:
+    b = bench()
+    b.advertised()
+    s2 = b.session.subscribe(NAMES)
+    b.sent()
+    s3 = b.session.subscribe(PRICES)
+    b.session.unsubscribe(s2)
+    b.hear(news(5))
+
+    assert b.welcome("two") == [
+        Advertisement(id=A1, filter=PRICES, edition=1),
+        Subscription(id=s3, filter=PRICES, edition=1),
+    ]
+    assert b.session.restarts == 1
+    assert b.session.stream.received == 0
+    assert b.hear(news(5)) is None, "it may send again what came before"
+    assert b.welcome("three")[0] == Advertisement(id=A1, filter=PRICES, edition=2)
+
+
+def test_publications_that_were_not_acknowledged_are_sent_again_once_in_effect() -> None:
+    b = bench()
+    b.advertised()
+    b.session.publish({"price": 0})
+    b.sent()
+    b.acknowledge()
+    b.session.publish({"price": 1})
+    b.sent()
+    b.session.publish({"price": 2})  # Not even written.
+
+    assert [type(sent) for sent in b.welcome("two")] == [Advertisement]
+    b.session.publish({"price": 3})
+    b.hear(AdvertisementInEffect(id=A1, edition=0))  # Of the time before: too old.
+    assert b.sent() == []
+    b.hear(AdvertisementInEffect(id=A1, edition=1))
+    assert b.sent() == [price(101, 1), price(102, 2), price(103, 3)]
+    b.acknowledge()
+    assert b.session.is_idle
+
+
+def test_publications_survive_several_restarts_in_a_row_each_once() -> None:
+    b = bench()
+    b.advertised()
+    b.session.publish({"price": 1})
+    b.sent()
+    for edition, stream in enumerate(("two", "three"), start=1):
+        b.welcome(stream)
+        b.session.publish({"price": 1 + edition})
+    b.hear(AdvertisementInEffect(id=A1, edition=2))
+
+    assert b.sent() == [price(100, 1), price(101, 2), price(102, 3)]
+    assert b.session.held_bytes == 0
+
+
+def test_the_order_survives_a_restart_across_advertisements() -> None:
+    b = bench()
+    b.advertised(PRICES)
+    b.advertised(NAMES)
+    for record in ({"price": 1}, {"name": "x"}, {"price": 2}):
+        b.session.publish(record)
+    b.sent()
+
+    b.welcome("two")
+    b.hear(AdvertisementInEffect(id=A2, edition=1))
+    assert b.sent() == [], "a price is first"
+    b.hear(AdvertisementInEffect(id=A1, edition=1))
+    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [100, 101, 102]
+
+
+def test_what_waits_for_an_advertisement_refused_after_a_restart_lets_the_others_go() -> None:
+    b = bench()
+    b.advertised(PRICES)
+    b.advertised(NAMES)
+    b.session.publish({"price": 1})
+    b.session.publish({"name": "x"})
+    b.sent()
+
+    b.welcome("two")
+    b.hear(AdvertisementInEffect(id=A2, edition=1))
+    b.hear(Refusal(about="paul/a1", reason="not any more"))
+    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [101]

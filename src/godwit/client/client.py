@@ -131,6 +131,8 @@ class Client:
 
     async def _last_flush(self) -> GodwitError | None:
         """What went wrong, if something did."""
+        if not self.session.has_published:  # All else ends with the session anyway.
+            return None
         try:
             async with asyncio.timeout(self._connect_s):
                 await self.flush()

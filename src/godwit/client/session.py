@@ -89,7 +89,7 @@ class ClientSession:
         self.restarts = 0
         """How often the broker had forgotten us."""
         self._serial = first_serial
-        self._sequence = first_sequence
+        self._first_sequence = self._sequence = first_sequence
         self._last_sequence: dict[str, int] = {}
         self._last_used: AdvertisementId | None = None
         # Publications that wait for their advertisements to be in effect (C1), as frames.
@@ -100,6 +100,10 @@ class ClientSession:
     def next_sequence(self) -> int:
         """The sequence number that the next publication will have."""
         return self._sequence
+
+    @property
+    def has_published(self) -> bool:
+        return self._sequence > self._first_sequence
 
     # -- what the application asks -------------------------------------------------------------
 

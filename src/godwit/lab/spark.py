@@ -1,0 +1,57 @@
+"""One Spark session in a process, and the tables of a trace as data frames."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from godwit.errors import UsageError
+from godwit.lab.java import java_home
+from godwit.trace.schema import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+LOCAL = "local[*]"
+
+
+def spark_session(master: str = LOCAL, *, application: str = "godwit") -> SparkSession:
+    """The session of this process; started if there is none."""
+    os.environ.setdefault("JAVA_HOME", str(java_home()))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    cores = os.cpu_count() or 2
+    session: SparkSession = (
+        SparkSession.builder.master(master)
+        .appName(application)
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        # The default of 200 makes small queries ten times slower.
+        .config("spark.sql.shuffle.partitions", str(cores))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "2g")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def spark_schema(table: str) -> StructType:
+    """The columns of a table of the trace, as Spark has them."""
+    return from_arrow_schema(TABLES[table])
+
+
+def read_trace(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    """The tables of a trace, by name."""
+    missing = [name for name in TABLES if not (folder / name).is_dir()]
+    if missing:
+        raise UsageError(f"{folder} is no trace: it has no {', '.join(missing)}")
+    return {
+        name: session.read.schema(spark_schema(name)).parquet(str(folder / name)) for name in TABLES
+    }

@@ -1,0 +1,68 @@
+"""How many messages of which kind, how evenly the load was spread, and what was moved."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from godwit.lab.rates import broker_rates
+from godwit.lab.stages import Span, stage
+
+HISTOGRAM_BINS = 20
+
+
+@stage(
+    "handled",
+    columns="messages bigint, bytes bigint, messages_per_s double, bytes_per_s double",
+)
+def aggregate_traffic(handled: DataFrame, over: Span) -> DataFrame:
+    """All messages between brokers: every one that a broker received from another."""
+    between = over.of(handled).where("from_broker")
+    messages, size = F.count("*"), F.coalesce(F.sum("size_bytes"), F.lit(0))
+    return between.agg(
+        messages.alias("messages"),
+        size.alias("bytes"),
+        (messages / over.length_s).alias("messages_per_s"),
+        (size / over.length_s).alias("bytes_per_s"),
+    )
+
+
+@stage(
+    "handled",
+    columns="kind string, is_control boolean, messages bigint, share double",
+)
+def overhead_by_kind(handled: DataFrame, over: Span) -> DataFrame:
+    """Of all messages that brokers handled, how many were of which kind, and for control."""
+    counted = over.of(handled).groupBy("kind", "is_control").agg(F.count("*").alias("messages"))
+    total = counted.agg(F.sum("messages").alias("total"))
+    return counted.crossJoin(total).select(
+        "kind", "is_control", "messages", (F.col("messages") / F.col("total")).alias("share")
+    )
+
+
+@stage("handled", columns="bin int, from_per_s double, to_per_s double, brokers bigint")
+def load_histogram(handled: DataFrame, over: Span) -> DataFrame:
+    """Brokers by message rate, in bins of equal width from zero to the highest rate."""
+    rates = broker_rates.compute(handled, over).select("messages_per_s")
+    highest = rates.agg(F.max("messages_per_s").alias("highest"))
+    width = F.col("highest") / HISTOGRAM_BINS
+    number = F.least(F.floor(F.col("messages_per_s") / width), F.lit(HISTOGRAM_BINS - 1))
+    return (
+        rates.crossJoin(highest)
+        .withColumn("bin", number.cast("int"))
+        .groupBy("bin", "highest")
+        .agg(F.count("*").alias("brokers"))
+        .select(
+            "bin",
+            (F.col("bin") * width).alias("from_per_s"),
+            ((F.col("bin") + 1) * width).alias("to_per_s"),
+            "brokers",
+        )
+    )
+
+
+@stage("decisions", columns="policy string, action string, decisions bigint")
+def moves(decisions: DataFrame, over: Span) -> DataFrame:
+    """What policies decided, and how much was moved."""
+    counted = over.of(decisions).groupBy("policy", "action")
+    return counted.agg(F.count("*").alias("decisions"))

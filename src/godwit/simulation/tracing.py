@@ -1,0 +1,64 @@
+"""A trace of a simulation: an observer that records, and gauges read every few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from godwit.broker.effects import Effect
+from godwit.broker.stimuli import Received
+from godwit.content.messages import Publication, size_bytes
+from godwit.simulation.observers import Observer
+from godwit.simulation.simulator import Simulator
+from godwit.trace.recorder import Recorder
+
+GAUGES_EVERY_S = 10.0
+
+
+class Tracing(Observer):
+    """Pass it to the simulator, then call `read_gauges` once."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def on_matched(
+        self,
+        broker: str,
+        received: Received,
+        effects: Sequence[Effect],
+        *,
+        arrived_s: float,
+        started_s: float,
+        done_s: float,
+        size_bytes: int,
+    ) -> None:
+        self._recorder.handled(
+            broker,
+            received,
+            effects,
+            time_s=done_s,
+            queue_delay_s=started_s - arrived_s,
+            matching_delay_s=done_s - started_s,
+            size_bytes=size_bytes,
+        )
+
+    def on_delivered(
+        self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
+    ) -> None:
+        self._recorder.delivered(
+            clients, publication, hops, time_s=now_s, size_bytes=size_bytes(publication)
+        )
+
+    def read_gauges(self, simulator: Simulator, *, every_s: float = GAUGES_EVERY_S) -> None:
+        """Record the gauges of every broker now, and again every `every_s`."""
+        for node in simulator.brokers.values():
+            if node.is_up:
+                self._recorder.gauge(
+                    node.broker,
+                    time_s=simulator.now_s,
+                    messages_queued=node.waiting,
+                    bytes_queued=node.queued_bytes,
+                    clients=len(node.clients),
+                )
+        simulator.at(
+            simulator.now_s + every_s, lambda: self.read_gauges(simulator, every_s=every_s)
+        )

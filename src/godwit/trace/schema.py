@@ -1,0 +1,90 @@
+"""The tables of a trace.  Times are seconds: since the start of a simulation, or since 1970.
+
+HANDLED     a row for each message that a broker handled
+DELIVERED   a row for each publication that a client was handed
+GAUGES      a row for each broker every few seconds
+DECISIONS   a row for each thing that a policy decided, and for each move
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+TEXT, NUMBER, COUNT = pa.string(), pa.float64(), pa.int64()
+
+HANDLED = pa.schema(
+    {
+        "time_s": NUMBER,  # when its outputs left the matching engine
+        "broker": TEXT,
+        "kind": TEXT,  # Publication, Subscription, ...
+        "class": TEXT,  # of a publication, else null
+        "publisher": TEXT,  # of a publication, with its number: its id
+        "sequence": COUNT,
+        "came_from": TEXT,  # a broker, a client or a module
+        "from_broker": pa.bool_(),
+        "sent_to": pa.list_(TEXT),  # the neighbours that got a copy
+        "local_matches": pa.int32(),  # clients of this broker that got a copy
+        "messages_out": pa.int32(),  # all outputs: copies, answers, routing messages
+        "hops": pa.int32(),
+        "queue_delay_s": NUMBER,
+        "matching_delay_s": NUMBER,
+        "size_bytes": COUNT,
+        "is_control": pa.bool_(),
+    }
+)
+
+DELIVERED = pa.schema(
+    {
+        "time_s": NUMBER,
+        "client": TEXT,
+        "publisher": TEXT,
+        "sequence": COUNT,
+        "advertisement": TEXT,
+        "class": TEXT,
+        "hops": pa.int32(),
+        "delay_s": NUMBER,  # since the publisher's broker accepted it
+        "size_bytes": COUNT,
+    }
+)
+
+GAUGES = pa.schema(
+    {
+        "time_s": NUMBER,
+        "broker": TEXT,
+        "input_utilisation": NUMBER,
+        "output_utilisation": NUMBER,
+        "matching_delay_s": NUMBER,
+        "publications_per_s": NUMBER,
+        "messages_in_per_s": NUMBER,
+        "messages_out_per_s": NUMBER,
+        "bytes_in_per_s": NUMBER,
+        "bytes_out_per_s": NUMBER,
+        "messages_queued": COUNT,
+        "bytes_queued": COUNT,
+        "subscriptions": COUNT,
+        "advertisements": COUNT,
+        "clients": COUNT,
+    }
+)
+
+DECISIONS = pa.schema(
+    {
+        "time_s": NUMBER,
+        "broker": TEXT,
+        "policy": TEXT,
+        "action": TEXT,  # proposed, moved, refused, ...
+        "subject": TEXT,  # who is, or would be, moved
+        "source": TEXT,
+        "target": TEXT,
+        "reason": TEXT,  # the numbers that decided, as JSON
+    }
+)
+
+TABLES: Mapping[str, pa.Schema] = {
+    "handled": HANDLED,
+    "delivered": DELIVERED,
+    "gauges": GAUGES,
+    "decisions": DECISIONS,
+}

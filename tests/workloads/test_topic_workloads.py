@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -139,6 +140,10 @@ def test_readers_are_where_their_friends_posts_must_go() -> None:
     for subscriber in workload.subscribers:
         reader = subscriber.name.split("-")[1]
         assert subscriber.at == home[reader]
+    readers = Counter(s.filter.constraints["author"].only_value for s in workload.subscribers)
+    for author in workload.publishers:  # Who has more friends posts more.
+        share = readers[author.subject] / len(workload.subscribers)
+        assert author.publications_per_min == pytest.approx(3600 * share)
     assert sum(p.publications_per_min for p in workload.publishers) == pytest.approx(3600)
 
 

@@ -102,7 +102,7 @@ def rated_filter(symbol: str, seen: Sequence[Record], rating: Rating) -> Filter:
 def nearest_bound(values: Sequence[float], share: float) -> float:
     """The v for which the share of values above v is nearest to `share`."""
     levels = _levels(values)
-    return levels[_nearest(len(levels), share, lambda i: _share_above((values, levels[i])))]
+    return levels[_nearest(len(levels), share, lambda i: _share_above(values, levels[i]))]
 
 
 def nearest_bounds(
@@ -114,12 +114,14 @@ def nearest_bounds(
     it opened has no such level; then the second bound lets everything pass.
     """
     one, two = _levels(first), _levels(second)
+    days = list(zip(first, second, strict=True))
 
     def both(level: int) -> float:
-        return _share_above((first, one[level]), (second, two[level]))
+        low, bound = one[level], two[level]
+        return sum(a > low and b > bound for a, b in days) / len(days)
 
     def first_alone(level: int) -> float:
-        return _share_above((first, one[level]))
+        return _share_above(first, one[level])
 
     level, alone = _nearest(len(one), share, both), _nearest(len(one), share, first_alone)
     # Both attributes are what the thesis bounds: two points of the share are worth that.
@@ -133,9 +135,8 @@ def _levels(values: Sequence[float]) -> list[float]:
     return [-1.0, *sorted(values)]
 
 
-def _share_above(*bounded: tuple[Sequence[float], float]) -> float:
-    columns = [[value > bound for value in values] for values, bound in bounded]
-    return sum(map(all, zip(*columns, strict=True))) / len(columns[0])
+def _share_above(values: Sequence[float], bound: float) -> float:
+    return sum(value > bound for value in values) / len(values)
 
 
 def _nearest(levels: int, share: float, share_at: Callable[[int], float]) -> int:

@@ -69,7 +69,7 @@ class _Rates:
 
     def __init__(self, publishers: Iterable[Publisher], steps: Iterable[RateStep]) -> None:
         self._now = {p.name: p.publications_per_min for p in publishers}
-        self._steps = sorted(steps, key=lambda step: step.at_s)
+        self._steps = sorted(steps, key=lambda step: step.at_s, reverse=True)
 
     def per_min(self, publisher: str, at_s: float) -> float:
         while self._steps and self._steps[-1].at_s <= at_s:

@@ -168,7 +168,10 @@ def _check_new(request: Advertisement | Subscription, session: Session) -> None:
 def _admit_publication(
     publication: Publication, session: Session, hop: Client | Module, now_s: float
 ) -> Publication:
-    _check_envelope(publication, session)
+    if publication.publisher != session.owner:
+        raise Refused(f"{session.owner} cannot publish as {publication.publisher}")
+    if publication.sequence <= session.last_sequence:
+        raise Refused(f"sequence numbers rise: {session.last_sequence} was used already")
     content = publication.content
     advertisement = session.advertisements.get(publication.advertisement)
     if advertisement is None:
@@ -187,34 +190,23 @@ def _admit_publication(
 
 
 def _checked(publication: Publication) -> Publication:
-    """A publication that came as an object: its values are checked, made plain, and measured.
+    """A publication that came as an object: its fields are checked, made plain, and measured.
 
-    A codec has done that already.  Names need no check: an advertisement that permits them has
-    the same.
+    A codec has done that already, by the types of `Publication`.  Attribute names need no check
+    then: an advertisement that permits them has the same.
     """
+    sequence, ttl_hops, payload = publication.sequence, publication.ttl_hops, publication.payload
+    if type(sequence) is not int or not 0 <= sequence <= SEQUENCE_MAX:
+        raise Refused(f"a sequence number is an integer from 0 to {SEQUENCE_MAX}")
+    if ttl_hops is not None and (type(ttl_hops) is not int or ttl_hops < 0):
+        raise Refused("a time to live is a number of hops, or none")
+    if not isinstance(payload, bytes) or len(payload) > PAYLOAD_BYTES_MAX:
+        raise Refused(f"a payload is at most {PAYLOAD_BYTES_MAX} bytes")
+    _check_id(publication.advertisement)
     try:
         content = check_record(publication.content)
     except ContentError as error:
         raise Refused(str(error)) from None
-    payload = publication.payload
-    if not isinstance(payload, bytes):
-        raise Refused("a payload is bytes")
     return msgspec.structs.replace(
         publication, content=content, size_bytes=HEADER_BYTES + body_bytes(content, payload)
     )
-
-
-def _check_envelope(publication: Publication, session: Session) -> None:
-    """The fields around the content."""
-    if publication.publisher != session.owner:
-        raise Refused(f"{session.owner} cannot publish as {publication.publisher}")
-    sequence, ttl_hops = publication.sequence, publication.ttl_hops
-    if type(sequence) is not int or not 0 <= sequence <= SEQUENCE_MAX:
-        raise Refused(f"a sequence number is an integer from 0 to {SEQUENCE_MAX}")
-    if sequence <= session.last_sequence:
-        raise Refused(f"sequence numbers rise: {session.last_sequence} was used already")
-    if ttl_hops is not None and (type(ttl_hops) is not int or ttl_hops < 0):
-        raise Refused("a time to live is a number of hops, or none")
-    if not isinstance(publication.payload, bytes) or len(publication.payload) > PAYLOAD_BYTES_MAX:
-        raise Refused(f"a payload is at most {PAYLOAD_BYTES_MAX} bytes")
-    _check_id(publication.advertisement)

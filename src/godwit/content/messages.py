@@ -7,7 +7,7 @@ wherever client names are, and a broker can tell whose they are.
 
 from __future__ import annotations
 
-from typing import NewType, TypeAlias
+from typing import Annotated, NewType, TypeAlias
 
 import msgspec
 
@@ -90,13 +90,13 @@ class Publication(Wired, frozen=True, kw_only=True, tag=7):
     """
 
     publisher: str
-    sequence: int
-    advertisement: AdvertisementId
+    sequence: Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
+    advertisement: Annotated[AdvertisementId, msgspec.Meta(max_length=ID_LENGTH_MAX)]
     content: dict[str, CheckedValue]
-    payload: bytes = b""
+    payload: Annotated[bytes, msgspec.Meta(max_length=PAYLOAD_BYTES_MAX)] = b""
     """Carried along, never matched."""
 
-    ttl_hops: int | None = None
+    ttl_hops: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """How many overlay links it may cross; None is all of them.  For control publications."""
 
     is_control: bool = False

@@ -24,11 +24,13 @@ ALLOWED = {
     "matching": {"content"},
     "broker": {"content"},
     "overlay": {"content", "matching", "broker"},
-    "simulation": {"content", "broker", "overlay"},
+    "trace": {"content", "broker"},
+    "simulation": {"content", "broker", "overlay", "trace"},
     "workloads": {"content"},
     "wire": {"content"},
     "client": {"content", "matching", "wire"},
     "network": {"content", "broker", "overlay", "wire"},
+    "lab": {"trace"},
 }
 #: Modules of other packages that are pure as well.
 PURE_MODULES = {"client/session.py", "wire/frames.py", "wire/stream.py"}

@@ -12,6 +12,7 @@ from tests.asynchronous import run, until
 from godwit.client import Client, Event, Events
 from godwit.client import client as client_module
 from godwit.errors import ContentError, RefusedError, UsageError
+from godwit.network.settings import Limits
 from godwit.overlay.topology import chain, star
 from godwit.testing import MemoryNetwork
 
@@ -421,5 +422,16 @@ def test_an_application_that_is_behind_may_wait_for_its_broker(
                 for x in range(100):
                     assert await numbers(events, 1) == [x]
                     await ask(alice)
+
+    run(scenario())
+
+
+def test_a_client_beats_as_often_as_its_broker_wants() -> None:
+    async def scenario() -> None:
+        limits = Limits(heartbeat_s=0.05)
+        async with MemoryNetwork(limits=limits) as network, network.connect() as alice:
+            connection = alice._line.connection
+            await asyncio.sleep(0.6)  # Four times as long as a silent peer is put up with.
+            assert alice._line.connection is connection
 
     run(scenario())

@@ -40,10 +40,7 @@ class MemoryNetwork:
         """A client of `broker`, as `godwit.connect` makes one."""
         if broker not in self.nodes:
             raise UsageError(f"there is no broker {broker!r}; there are {', '.join(self.nodes)}")
-        heartbeat_s = self._network.limits.heartbeat_s
-        return Client(
-            self._opener(broker), where=f"memory {broker}", name=name, heartbeat_s=heartbeat_s
-        )
+        return Client(self._opener(broker), where=f"memory {broker}", name=name)
 
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:

@@ -39,7 +39,6 @@ from godwit.errors import GodwitError, RefusedError, UnreachableError, UsageErro
 from godwit.matching.index import MatchingIndex
 from godwit.wire.addresses import url_address
 from godwit.wire.call import Opener, socket_opener
-from godwit.wire.connection import HEARTBEAT_S
 from godwit.wire.frames import Dropped
 
 #: Published and not taken in by the broker, at most; beyond that `publish` waits.
@@ -66,7 +65,6 @@ class Client:
         where: str,
         name: str | None = None,
         connect_s: float = CONNECT_S,
-        heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         self.name = name or f"client-{secrets.token_hex(6)}"
         # Microseconds since 1970: a later session of the same name goes on above an earlier one.
@@ -74,7 +72,7 @@ class Client:
         self.session = ClientSession(self.name, first_sequence=first, first_serial=first)
         self.on_publication: Callable[[Publication, int], None] | None = None
         """Told each publication that arrives, with its hops, before subscriptions are."""
-        self._line = Line(self.session, opener, where=where, listener=self, heartbeat_s=heartbeat_s)
+        self._line = Line(self.session, opener, where=where, listener=self)
         self._connect_s = connect_s
         self._is_closed = False
         self._progress: asyncio.Future[None] | None = None

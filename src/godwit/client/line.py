@@ -8,7 +8,7 @@ from typing import Protocol
 from godwit.client.session import Arrived, ClientSession
 from godwit.errors import PeerError, RefusedError, UnreachableError
 from godwit.wire.call import Call, Opener, Pauses
-from godwit.wire.connection import HEARTBEAT_S, Connection
+from godwit.wire.connection import Connection
 from godwit.wire.frames import (
     FRAME_BYTES_MAX,
     STAMP_BYTES,
@@ -43,14 +43,12 @@ class Line:
         *,
         where: str,
         listener: Listener,
-        heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         self.connection: Connection | None = None
         self._session = session
         self._opener = opener
         self._where = where
         self._listener = listener
-        self._heartbeat_s = heartbeat_s
         self._trouble = "no answer"
         self._acknowledged = 0
         self._is_behind = False
@@ -108,13 +106,14 @@ class Line:
             stream=session.stream.id,
             received=session.stream.received,
         )
-        await Call(hello, self._accept, heartbeat_s=self._heartbeat_s).make(self._opener)
+        await Call(hello, self._accept).make(self._opener)
 
     def _accept(self, welcome: Welcome, connection: Connection) -> None:
         lacking = self._session.welcome(welcome)
         self.connection = connection
         connection.receiver = self
         connection.frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
+        connection.beat_every(welcome.heartbeat_s)
         self._acknowledged = self._session.stream.received
         connection.write(lacking)
         self.flush()

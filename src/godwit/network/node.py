@@ -101,9 +101,13 @@ class BrokerNode:
                 raise PeerError(f"{hello.role} {hello.name} is connected already")
             port = self._open(hop, secrets.token_hex(16))
         stream = port.stream
-        connection.write(
-            encode(Welcome(name=self.name, stream=stream.id, received=stream.received))
+        welcome = Welcome(
+            name=self.name,
+            stream=stream.id,
+            received=stream.received,
+            heartbeat_s=self.limits.heartbeat_s,
         )
+        connection.write(encode(welcome))
         self._attach(port, connection, hello.received if hello.stream == stream.id else 0)
 
     def _check_caller(self, hello: Hello) -> None:

@@ -11,6 +11,7 @@ from godwit.errors import PeerError, RefusedError
 from godwit.wire.connection import Connection
 from godwit.wire.frames import (
     DECODE_ERRORS,
+    HEARTBEAT_S,
     Goodbye,
     Hello,
     Welcome,
@@ -58,7 +59,11 @@ class Call(Generic[T]):
     """Receives the answer.  `accept` takes the connection over at once: more may follow it."""
 
     def __init__(
-        self, hello: Hello, accept: Callable[[Welcome, Connection], T], *, heartbeat_s: float
+        self,
+        hello: Hello,
+        accept: Callable[[Welcome, Connection], T],
+        *,
+        heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         self._hello = hello
         self._accept = accept

@@ -11,9 +11,8 @@ import asyncio
 from typing import Protocol, cast
 
 from godwit.errors import PeerError
-from godwit.wire.frames import HEADER, HELLO_BYTES_MAX, Frame, Goodbye, encode
+from godwit.wire.frames import HEADER, HEARTBEAT_S, HELLO_BYTES_MAX, Frame, Goodbye, encode
 
-HEARTBEAT_S = 2.0
 #: After so many heartbeats without a byte the peer is taken for dead.
 SILENT_HEARTBEATS_MAX = 3
 #: Bytes in the transport's buffer at which writing pauses.
@@ -66,6 +65,11 @@ class Connection(asyncio.Protocol):
         address = self._transport and self._transport.get_extra_info("peername")
         return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "memory"
 
+    def beat_every(self, heartbeat_s: float) -> None:
+        """Say something so often, from now on; and expect the same of the peer."""
+        self._heartbeat_s = heartbeat_s
+        self._plan_beat()
+
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self._is_over:
             self._transport.write(data)
@@ -106,7 +110,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport = cast("asyncio.Transport", transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self.is_writable = True
-        self._timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._beat)
+        self._plan_beat()
 
     def data_received(self, data: bytes) -> None:
         if self._is_over:
@@ -162,8 +166,13 @@ class Connection(asyncio.Protocol):
             silence_s = SILENT_HEARTBEATS_MAX * self._heartbeat_s
             self._fail(f"silent for {silence_s:g} s", broke_rules=False)
             return
-        self._timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._beat)
+        self._plan_beat()
         self.receiver.on_heartbeat()
+
+    def _plan_beat(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._beat)
 
     def _fail(self, reason: str, *, broke_rules: bool) -> None:
         self.write(encode(Goodbye(reason=reason)))

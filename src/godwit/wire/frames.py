@@ -52,6 +52,9 @@ HELLO_BYTES_MAX = 4_096
 
 NAME_LENGTH_MAX = 128
 
+#: Unless a broker says otherwise.
+HEARTBEAT_S = 2.0
+
 Name: TypeAlias = Annotated[
     str, msgspec.Meta(min_length=1, max_length=NAME_LENGTH_MAX, pattern=r"^[\w.$:@+-]+\Z")
 ]
@@ -79,6 +82,8 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     name: Name
     stream: Text
     received: Position
+    heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT_S
+    """How often both sides say something at least."""
 
 
 class Acknowledge(Wired, frozen=True, kw_only=True, tag=22):

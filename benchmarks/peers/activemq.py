@@ -83,8 +83,8 @@ def is_installed() -> str | None:
     return None
 
 
-def published_per_s(workload: ForwardingWorkload) -> float:
-    """Records published per second."""
+def published_per_s(workload: ForwardingWorkload, *, warm_up_s: float = WARM_UP_S) -> float:
+    """Records published per second, after `warm_up_s` of work."""
     reason = is_installed()
     if reason is not None:
         raise PeerError(f"activemq cannot be measured: {reason}")
@@ -97,7 +97,7 @@ def published_per_s(workload: ForwardingWorkload) -> float:
         )
         command = _command(Path(name), configuration)
         with running(command, port=port, log=Path(name, "log")):
-            return measure(wire, workload, port, warm_up_s=WARM_UP_S)
+            return measure(wire, workload, port, warm_up_s=warm_up_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,6 @@ REFUSED: Mapping[str, Phrase] = {
     "an unadvertisement of somebody else": lambda n, r: encode(
         Unadvertisement(id=AdvertisementId("paul/a1"))
     ),
-    "a long payload": lambda n, r: raw(7, n, 1, f"{n}/a1", {"x": 1}, bytes(1_048_577)),
     "an acknowledgement of nothing": lambda n, r: encode(Acknowledge(received=0)),
 }
 
@@ -170,6 +169,8 @@ FATAL: Mapping[str, Phrase] = {
     "noise": noise,
     "a frame that is too long": lambda n, r: HEADER.pack(_TOO_LONG, 0),
     "an empty frame": lambda n, r: framed(b""),
+    "a publication before the first": lambda n, r: raw(7, n, -1, f"{n}/a1", {"x": 1}),
+    "a long payload": lambda n, r: raw(7, n, 1, f"{n}/a1", {"x": 1}, bytes(1_048_577)),
     "a second hello": lambda n, r: hello(n),
     "a hello as a neighbour": lambda n, r: hello("B2", role="broker", secret="tell nobody"),
     "a welcome": lambda n, r: encode(Welcome(name=n, stream="s", received=0)),

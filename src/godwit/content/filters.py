@@ -76,7 +76,9 @@ class Filter:
         for attribute, constraint in constraints.items():
             only = constraint.only_value
             if isinstance(only, str):
-                self._texts.append((attribute, only))
+                # A class is shared by many; whatever else is fixed tells more records apart.
+                place = len(self._texts) if attribute == "class" else 0
+                self._texts.insert(place, (attribute, only))
             elif constraint == PRESENT:
                 present.append(attribute)
             else:

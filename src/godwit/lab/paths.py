@@ -60,7 +60,7 @@ def forwarding(handled: DataFrame, over: Span) -> DataFrame:
     publications = over.of(handled).where(F.col("kind") == "Publication")
     has_local = F.col("local_matches") > 0
     came_from_client = ~F.col("from_broker")
-    is_forward = ~has_local & (F.size("sent_to") > 0)
+    is_forward = ~has_local & (F.col("copies") > 0)
     by_broker = publications.groupBy("broker").agg(
         F.sum(has_local.cast("bigint")).alias("delivered"),
         # The first broker of a publication serves its publisher: that is no mere forwarding.

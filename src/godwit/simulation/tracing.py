@@ -19,6 +19,7 @@ class Tracing(Observer):
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._handled = recorder.handled
 
     def on_matched(
         self,
@@ -31,22 +32,20 @@ class Tracing(Observer):
         done_s: float,
         size_bytes: int,
     ) -> None:
-        self._recorder.handled(
+        self._handled(
             broker,
             received,
             effects,
-            time_s=done_s,
-            queue_delay_s=started_s - arrived_s,
-            matching_delay_s=done_s - started_s,
-            size_bytes=size_bytes,
+            done_s,
+            started_s - arrived_s,
+            done_s - started_s,
+            size_bytes,
         )
 
     def on_delivered(
         self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
     ) -> None:
-        self._recorder.delivered(
-            clients, publication, hops, time_s=now_s, size_bytes=size_bytes(publication)
-        )
+        self._recorder.delivered(clients, publication, hops, now_s, size_bytes(publication))
 
     def read_gauges(self, simulator: Simulator, *, every_s: float = GAUGES_EVERY_S) -> None:
         """Record the gauges of every broker now, and again every `every_s`."""

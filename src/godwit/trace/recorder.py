@@ -12,27 +12,27 @@ from collections.abc import Sequence
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Notify, Send
 from godwit.broker.stimuli import Neighbour, Received
-from godwit.content.messages import Publication
+from godwit.content.messages import CONTROL_CLASS_PREFIX, Publication
+from godwit.errors import UsageError
 from godwit.trace.writer import TraceWriter
 
 
 class Recorder:
     def __init__(self, writer: TraceWriter, *, sample_every: int = 1) -> None:
+        if sample_every < 1:
+            raise UsageError(f"one of {sample_every} publications cannot be recorded")
         self._sample_every = sample_every
-        self._handled = writer.tables["handled"]
-        self._delivered = writer.tables["delivered"]
-        self._gauges = writer.tables["gauges"]
-        self._decisions = writer.tables["decisions"]
-        # Bound once: this runs for every message.
-        self._handled_appends = tuple(column.append for column in self._handled.columns)
-        self._delivered_extends = tuple(column.extend for column in self._delivered.columns)
+        # Bound once: these run for every message.
+        self._add_handled = writer.handled.add
+        self._add_delivered = writer.delivered.add_each
+        self._gauges = writer.gauges
+        self._decisions = writer.decisions
 
     def handled(
         self,
         broker: str,
         received: Received,
         effects: Sequence[Effect],
-        *,
         time_s: float,
         queue_delay_s: float,
         matching_delay_s: float,
@@ -40,65 +40,70 @@ class Recorder:
     ) -> None:
         """A broker took a message in and asked for `effects`."""
         message, last_hop = received.message, received.last_hop
-        class_: str | None = None
-        publisher: str | None = None
-        sequence: int | None = None
+        class_ = publisher = sequence = None
         is_control = False
         if isinstance(message, Publication):
-            if message.sequence % self._sample_every:
+            sequence = message.sequence
+            if sequence % self._sample_every:
                 return
-            publisher, sequence = message.publisher, message.sequence
-            class_, is_control = _class(message), message.is_control
-        sent_to, local_matches, messages_out = _outputs(effects)
-        row = (
-            time_s,
-            broker,
-            type(message).__name__,
-            class_,
-            publisher,
-            sequence,
-            last_hop.name,
-            isinstance(last_hop, Neighbour),
-            sent_to,
-            local_matches,
-            messages_out,
-            received.hops,
-            queue_delay_s,
-            matching_delay_s,
-            size_bytes,
-            is_control,
+            publisher = message.publisher
+            class_ = _class(message)
+            # By its class: what comes from a module is not stamped yet.
+            is_control = class_ is not None and class_.startswith(CONTROL_CLASS_PREFIX)
+        copies = local_matches = answers = 0
+        for effect in effects:
+            if isinstance(effect, Send):
+                copies += 1
+            elif isinstance(effect, Deliver):
+                local_matches += len(effect.to)
+            elif isinstance(effect, Notify):
+                answers += 1
+        self._add_handled(
+            (
+                time_s,
+                broker,
+                type(message).__name__,
+                class_,
+                publisher,
+                sequence,
+                last_hop.name,
+                isinstance(last_hop, Neighbour),
+                copies,
+                local_matches,
+                copies + local_matches + answers,
+                received.hops,
+                queue_delay_s,
+                matching_delay_s,
+                size_bytes,
+                is_control,
+            )
         )
-        for append, value in zip(self._handled_appends, row, strict=True):
-            append(value)
-        self._handled.added(1)
 
     def delivered(
         self,
         clients: Sequence[str],
         publication: Publication,
         hops: int,
-        *,
         time_s: float,
         size_bytes: int,
     ) -> None:
         """Some clients of one broker were handed a publication."""
         if publication.sequence % self._sample_every:
             return
-        count = len(clients)
-        row: tuple[Sequence[object], ...] = (
-            [time_s] * count,
+        self._add_delivered(
+            (
+                time_s,
+                len(clients),
+                publication.publisher,
+                publication.sequence,
+                publication.advertisement,
+                _class(publication),
+                hops,
+                time_s - publication.accepted_s,
+                size_bytes,
+            ),
             clients,
-            [publication.publisher] * count,
-            [publication.sequence] * count,
-            [publication.advertisement] * count,
-            [_class(publication)] * count,
-            [hops] * count,
-            [time_s - publication.accepted_s] * count,
-            [size_bytes] * count,
         )
-        for extend, values in zip(self._delivered_extends, row, strict=True):
-            extend(values)
-        self._delivered.added(count)
 
     def gauge(
         self,
@@ -150,17 +155,3 @@ class Recorder:
 def _class(publication: Publication) -> str | None:
     name = publication.content.get("class")
     return name if isinstance(name, str) else None
-
-
-def _outputs(effects: Sequence[Effect]) -> tuple[list[str], int, int]:
-    """The neighbours that get a copy, how many clients do, and how many messages leave in all."""
-    sent_to: list[str] = []
-    local_matches = answers = 0
-    for effect in effects:
-        if isinstance(effect, Send):
-            sent_to.append(effect.to.name)
-        elif isinstance(effect, Deliver):
-            local_matches = len(effect.to)
-        elif isinstance(effect, Notify):
-            answers += 1
-    return sent_to, local_matches, len(sent_to) + local_matches + answers

@@ -24,7 +24,7 @@ HANDLED = pa.schema(
         "sequence": COUNT,
         "came_from": TEXT,  # a broker, a client or a module
         "from_broker": pa.bool_(),
-        "sent_to": pa.list_(TEXT),  # the neighbours that got a copy
+        "copies": pa.int32(),  # neighbours that got one; each has a row of its own when it came
         "local_matches": pa.int32(),  # clients of this broker that got a copy
         "messages_out": pa.int32(),  # all outputs: copies, answers, routing messages
         "hops": pa.int32(),

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 from tests.asynchronous import run, until
 
@@ -433,5 +434,52 @@ def test_a_client_beats_as_often_as_its_broker_wants() -> None:
             connection = alice._line.connection
             await asyncio.sleep(0.6)  # Four times as long as a silent peer is put up with.
             assert alice._line.connection is connection
+
+    run(scenario())
+
+
+def test_a_client_is_used_once_and_inside_its_context() -> None:
+    async def scenario() -> None:
+        async with MemoryNetwork() as network:
+            alice = network.connect()
+            with pytest.raises(UsageError, match="was not connected yet"):
+                await alice.publish({"x": 1})
+            async with alice:
+                pass
+            with pytest.raises(UsageError, match="a client is used once"):
+                async with alice:
+                    pass
+
+    run(scenario())
+
+
+def test_a_client_whose_closing_is_interrupted_is_closed() -> None:
+    async def scenario() -> None:
+        async with MemoryNetwork() as network, pair(network) as (paul, _):
+            connection = paul._line.connection
+            assert connection is not None
+            connection.pause_reading()  # No acknowledgement is heard any more.
+            await paul.publish({"x": 1})
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await paul.close()
+            assert paul._line._keeper is not None
+            assert paul._line._keeper.done()
+
+    run(scenario())
+
+
+def test_links_beat_as_often_as_the_more_impatient_end_wants() -> None:
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(2)) as network:
+            slow, quick = network.nodes["B2"], network.nodes["B1"]
+            for node, heartbeat_s in ((slow, 60.0), (quick, 0.05)):
+                node.limits = msgspec.structs.replace(node.limits, heartbeat_s=heartbeat_s)
+            (link,) = slow.ports.values()
+            link.on_lost("cut", broke_rules=False)  # It is dialled again, with the new settings.
+            await until(lambda: link.is_connected)
+            connection = link.connection
+            await asyncio.sleep(0.5)
+            assert link.connection is connection
 
     run(scenario())

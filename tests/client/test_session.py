@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from godwit.client import session as session_module
 from godwit.client.session import ClientSession
 from godwit.content.filters import Filter
 from godwit.content.messages import (
@@ -119,7 +120,7 @@ def test_a_publication_waits_for_its_advertisement_to_be_in_effect() -> None:
     b.session.advertise(PRICES)
     b.session.publish({"price": 5})
     assert [type(sent) for sent in b.sent()] == [Advertisement]
-    assert b.session.is_held(A1)
+    assert b.session.is_used(A1)
     assert b.session.waiting_bytes > b.session.held_bytes > 0
 
     assert b.hear(AdvertisementInEffect(id=A1, edition=7)), "of another use of the id"
@@ -127,9 +128,11 @@ def test_a_publication_waits_for_its_advertisement_to_be_in_effect() -> None:
     notice = AdvertisementInEffect(id=A1, edition=0)
     assert b.hear(notice) == notice
     assert b.sent() == [price(100)]
-    assert (b.session.held_bytes, b.session.is_held(A1)) == (0, False)
+    assert b.session.held_bytes == 0
+    assert b.session.is_used(A1), "the broker may not have had it"
     assert not b.session.is_idle
     b.acknowledge()
+    assert not b.session.is_used(A1)
     assert b.session.is_idle
     assert b.session.waiting_bytes == 0
 
@@ -161,8 +164,10 @@ def test_what_no_advertisement_permits_is_not_published() -> None:
         b.session.publish({"price": "dear"})
     with pytest.raises(ContentError, match="NaN"):
         b.session.publish({"price": float("nan")})
-    with pytest.raises(ContentError, match=f"at most {PAYLOAD_BYTES_MAX} bytes"):
+    with pytest.raises(ContentError, match=f"at most {PAYLOAD_BYTES_MAX}"):
         b.session.publish({"price": 5}, bytes(PAYLOAD_BYTES_MAX + 1))
+    with pytest.raises(ContentError, match="a payload is bytes"):
+        b.session.publish({"price": 5}, "text")  # type: ignore[arg-type]
     assert b.sent() == []
     assert b.session.next_sequence == 100, "no number was used"
 
@@ -371,3 +376,25 @@ def test_what_waits_for_an_advertisement_refused_after_a_restart_lets_the_others
     b.hear(AdvertisementInEffect(id=A2, edition=1))
     b.hear(Refusal(about="paul/a1", reason="not any more"))
     assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [101]
+
+
+def test_what_was_published_under_a_withdrawn_advertisement_does_not_wait_for_it() -> None:
+    b = bench()
+    id = b.advertised()
+    b.session.publish({"price": 5})
+    b.sent()
+    b.session.unadvertise(id)  # `Client.unadvertise` waits; a session that is used alone may not.
+    b.welcome("another")
+    b.acknowledge()
+    assert b.session.is_idle
+
+
+def test_a_filter_that_no_broker_could_read_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    b = bench()
+    monkeypatch.setattr(session_module, "TEXT_LENGTH_MAX", len(PRICES.padres()) - 1)
+    for ask in (b.session.subscribe, b.session.advertise):
+        with pytest.raises(UsageError, match="a filter as text has at most"):
+            ask(PRICES)
+    assert b.sent() == []

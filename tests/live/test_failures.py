@@ -205,6 +205,31 @@ async def _link_breaks(breaks: Any) -> None:
         assert [person.client.session.duplicates for person in (alice, bob)] == [0, 0]
 
 
+@pytest.mark.parametrize("asleep", ["B2", "B3"], ids=["in the middle", "of the subscriber"])
+def test_a_broker_that_is_asleep_for_a_while_loses_nothing(asleep: str) -> None:
+    run(_falls_asleep(asleep))
+
+
+async def _falls_asleep(asleep: str) -> None:
+    limits = Limits(heartbeat_s=0.3, link_s=20.0)
+    network = msgspec.structs.replace(network_of(chain(3)), limits=limits)
+    async with (
+        Processes(network) as running,
+        speaker(running.url("B1"), "paul") as paul,
+        listener(running.url("B3"), "alice") as alice,
+    ):
+        async with paul.talking():
+            os.kill(running.pid(asleep), signal.SIGSTOP)
+            try:
+                await asyncio.sleep(2.0)  # Longer than a silent peer is put up with.
+            finally:
+                os.kill(running.pid(asleep), signal.SIGCONT)
+            await asyncio.sleep(0.5)
+        await alice.has_heard(paul)
+        assert alice.has_heard_all(paul)
+        assert alice.client.restarts == 0
+
+
 @pytest.mark.parametrize("first_seed", [0, 10])
 def test_links_break_at_random_while_everything_changes(first_seed: int) -> None:
     """Clients of one script have the names of those before, and are at other brokers."""

@@ -43,9 +43,9 @@ def node(**limits: float) -> BrokerNode:
 class Caller:
     """A connection to a broker, from the side of the caller."""
 
-    def __init__(self, broker: BrokerNode, *, is_full: bool = False) -> None:
+    def __init__(self, broker: BrokerNode) -> None:
         self.transport = FakeTransport()
-        self.connection: Connection = Admission(broker, is_full=is_full).connection
+        self.connection: Connection = Admission(broker).connection
         self.connection.connection_made(self.transport)
 
     def say(self, data: bytes) -> list[bytes]:
@@ -135,10 +135,27 @@ def test_who_breaks_a_rule_hears_which_and_nobody_else_is_harmed(data: bytes, re
 
 def test_a_broker_that_is_full_or_stopping_says_so() -> None:
     async def scenario() -> None:
-        b1 = node()
-        assert "too many connections" in Caller(b1, is_full=True).refused(encode(ALICE))
+        b1 = node(connections_max=2)
+        welcome = Caller(b1).call()
+        Caller(b1).call(Hello(role="client", name="bob"))
+        carol = encode(Hello(role="client", name="carol"))
+        assert "too many connections" in Caller(b1).refused(carol)
+
+        resumed = Caller(b1).call(Hello(role="client", name="alice", stream=welcome.stream))
+        assert resumed.stream == welcome.stream, "who was here may come back"
+        neighbour = Hello(role="broker", name="B2", secret=SECRET)
+        assert Caller(b1).call(neighbour).name == "B1", "brokers may always come"
+
         b1.is_stopping = True
-        assert "B1 is stopping" in Caller(b1).refused(encode(ALICE))
+        assert "B1 is stopping" in Caller(b1).refused(carol)
+
+
+def test_callers_that_say_nothing_are_not_without_number() -> None:
+    async def scenario() -> None:
+        b1 = node(connections_max=2)
+        silent = [Caller(b1), Caller(b1)]
+        assert "too many connections" in Caller(b1).refused(encode(ALICE))
+        assert silent[0].call().name == "B1"
 
     run(scenario())
 

@@ -49,11 +49,23 @@ def test_control_frames_are_taken_first_and_in_order_among_themselves() -> None:
     stream.put_first(C)
     assert list(stream.frames()) == [B, C, A]
 
-    assert stream.take() == B + C + A
+    assert stream.take() + stream.take() == B + C + A
     stream.put(A)
     stream.put_first(D)
-    assert stream.take() == D + A, "and after what was taken before"
+    assert stream.take() + stream.take() == D + A, "and after what was taken before"
     assert stream.take_again(1) == C + A + D + A
+
+
+def test_control_frames_keep_their_order_when_they_are_too_many_for_one_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_module, "CHUNK_BYTES", len(A) + len(B))
+    stream = stream_of()
+    for frame in (A, B, C):
+        stream.put_first(frame)
+    assert stream.take() == A + B
+    stream.put_first(D)
+    assert stream.take() == C + D
 
 
 @pytest.mark.parametrize(

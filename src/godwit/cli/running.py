@@ -74,7 +74,7 @@ def _network(id: str, config: Path | None, secret: str) -> NetworkSettings:
     if config is None:
         return checked(NetworkSettings(broker=[BrokerSettings(id=id)], secret=secret))
     network = load_network(config)
-    return msgspec.structs.replace(network, secret=secret or network.secret)
+    return checked(msgspec.structs.replace(network, secret=secret or network.secret))
 
 
 def _allow_many_connections() -> None:

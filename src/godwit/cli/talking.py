@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
+import threading
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
 
@@ -17,6 +20,9 @@ from godwit.content.filters import Filter
 from godwit.content.text import format_record, parse_record
 from godwit.content.values import Record, Value, check_record
 from godwit.errors import ContentError, UsageError
+
+#: Of standard input, read before they are published.
+LINES_AHEAD_MAX = 1_000
 
 Url = Annotated[str, typer.Argument(help="Of a broker: godwit://HOST:PORT.")]
 Name = Annotated[str | None, typer.Option(help="The client's; it makes one up without.")]
@@ -46,13 +52,15 @@ async def _sub(
         await events.in_effect()
         typer.echo(f"{client.name} listens", err=True)
         seen = 0
-        async for event in events:
-            typer.echo(show(event))
-            seen += 1
-            if seen == count:
-                break
-        if events.dropped:
-            typer.echo(f"{events.dropped} publications were dropped: too slow", err=True)
+        try:
+            async for event in events:
+                typer.echo(show(event))
+                seen += 1
+                if seen == count:
+                    break
+        finally:  # Also on Ctrl-C.
+            if events.dropped:
+                typer.echo(f"{events.dropped} publications were dropped: too slow", err=True)
 
 
 def _as_text(event: Event) -> str:
@@ -140,10 +148,30 @@ async def _records(given: list[str] | None) -> AsyncIterator[tuple[int, dict[str
             yield number, _record(text, number)
         return
     number = 0
-    while line := await asyncio.to_thread(sys.stdin.readline):
+    lines = _standard_input()
+    while line := await lines.get():
         number += 1
         if line.strip():
             yield number, _record(line, number)
+
+
+def _standard_input() -> asyncio.Queue[str]:
+    """Its lines, and an empty one at the end.
+
+    Read by a thread that nobody waits for: Ctrl-C ends the command, whatever may still come.
+    """
+    lines: asyncio.Queue[str] = asyncio.Queue(maxsize=LINES_AHEAD_MAX)
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        line = "-"
+        with contextlib.suppress(RuntimeError, CancelledError):  # The loop is over.
+            while line:
+                line = sys.stdin.readline()
+                asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
 
 
 def _record(text: str, line: int) -> dict[str, Value]:

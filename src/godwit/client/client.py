@@ -19,12 +19,13 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from types import TracebackType
 from typing import Self, assert_never
 
 from godwit.client.events import EVENTS_WAITING_MAX, Event, Events
 from godwit.client.line import Line
-from godwit.client.session import Arrived, ClientSession, check_satisfiable
+from godwit.client.session import Arrived, ClientSession, check_askable
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     AdvertisementId,
@@ -57,6 +58,12 @@ def connect(url: str, *, name: str | None = None, connect_s: float = CONNECT_S) 
     return Client(socket_opener(*url_address(url)), where=url, name=name, connect_s=connect_s)
 
 
+class _State(Enum):
+    NEW = "was not connected yet"
+    OPEN = "is open"
+    CLOSED = "was closed"
+
+
 class Client:
     def __init__(
         self,
@@ -74,7 +81,7 @@ class Client:
         """Told each publication that arrives, with its hops, before subscriptions are."""
         self._line = Line(self.session, opener, where=where, listener=self)
         self._connect_s = connect_s
-        self._is_closed = False
+        self._state = _State.NEW
         self._progress: asyncio.Future[None] | None = None
         self._awaited: dict[AdvertisementId, asyncio.Future[None]] = {}
         self._refusals: list[Refusal] = []
@@ -91,7 +98,10 @@ class Client:
         return self.session.restarts
 
     async def __aenter__(self) -> Self:
+        if self._state is not _State.NEW:
+            raise UsageError("a client is used once; make another")
         await self._line.open(self._connect_s)
+        self._state = _State.OPEN
         return self
 
     async def __aexit__(
@@ -112,11 +122,19 @@ class Client:
         Raises UnreachableError if the broker has not taken in everything within `connect_s`, and
         RefusedError if it refused a publication.
         """
-        if self._is_closed:
+        if self._state is not _State.OPEN:
             return
-        trouble = await self._last_flush()
-        self._is_closed = True
-        await self._line.close()
+        trouble: GodwitError | None = None
+        try:
+            trouble = await self._last_flush()
+        finally:  # Also if we are cancelled meanwhile.
+            self._state = _State.CLOSED
+            await self._line.close()
+            self._end_all()
+        if trouble is not None:
+            raise trouble
+
+    def _end_all(self) -> None:
         closed = UsageError("the client was closed")
         for events in set(self._feeds.values()):
             events.fail(closed)
@@ -124,8 +142,6 @@ class Client:
             if not awaited.done():
                 awaited.set_exception(closed)
         self.on_progress()
-        if trouble is not None:
-            raise trouble
 
     async def _last_flush(self) -> GodwitError | None:
         """What went wrong, if something did."""
@@ -162,7 +178,7 @@ class Client:
     async def unadvertise(self, id: AdvertisementId) -> None:
         """Withdraw an advertisement, after what was published under it."""
         self._check_open()
-        await self._until(lambda: not self.session.is_held(id))
+        await self._until(lambda: not self.session.is_used(id))
         self.session.unadvertise(id)
         self._line.flush_soon()
 
@@ -205,8 +221,8 @@ class Client:
                 await asyncio.shield(self._progress)
 
     def _check_open(self) -> None:
-        if self._is_closed:
-            raise UsageError("the client was closed")
+        if self._state is not _State.OPEN:
+            raise UsageError(f"the client {self._state.value}; use it inside `async with`")
 
     # -- subscribing ---------------------------------------------------------------------------
 
@@ -219,7 +235,7 @@ class Client:
             raise UsageError("subscribe to at least one filter")
         parsed = tuple(map(_parsed, filters))
         for filter in parsed:  # Before the first of them is asked for.
-            check_satisfiable(filter)
+            check_askable(filter)
         return Events(self, parsed)
 
     def begin(self, events: Events) -> None:
@@ -243,7 +259,7 @@ class Client:
         self._find_only_feed()
         self._crowded.discard(events)
         self._keep_up()
-        if not self._is_closed:
+        if self._state is _State.OPEN:
             self._line.flush_soon()
 
     def _find_only_feed(self) -> None:

@@ -16,7 +16,7 @@ C2  Sequence numbers of one publisher arrive in rising order; anything else came
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -36,7 +36,7 @@ from godwit.content.messages import (
     Unadvertisement,
     Unsubscription,
 )
-from godwit.content.values import Value, check_record
+from godwit.content.values import TEXT_LENGTH_MAX, Value, check_record
 from godwit.errors import ContentError, UsageError
 from godwit.wire.frames import (
     DECODE_ERRORS,
@@ -55,6 +55,9 @@ from godwit.wire.frames import (
     malformed,
 )
 from godwit.wire.stream import Stream
+
+#: Publishers whose last number is remembered (C2).
+PUBLISHERS_KNOWN_MAX = 100_000
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +111,7 @@ class ClientSession:
     # -- what the application asks -------------------------------------------------------------
 
     def advertise(self, filter: Filter) -> AdvertisementId:
-        check_satisfiable(filter)
+        check_askable(filter)
         id = AdvertisementId(self._new_id("a"))
         self.advertisements[id] = Advertised(filter)
         self.stream.put(encode(Advertisement(id=id, filter=filter)))
@@ -122,8 +125,8 @@ class ClientSession:
 
     def publish(self, record: Mapping[str, Value], payload: bytes = b"") -> None:
         content = check_record(record)
-        if len(payload) > PAYLOAD_BYTES_MAX:
-            raise ContentError(f"a payload is at most {PAYLOAD_BYTES_MAX} bytes")
+        if not isinstance(payload, bytes) or len(payload) > PAYLOAD_BYTES_MAX:
+            raise ContentError(f"a payload is bytes, and at most {PAYLOAD_BYTES_MAX} of them")
         id, advertised = self._permission(content)
         publication = Publication(
             publisher=self.name,
@@ -163,7 +166,7 @@ class ClientSession:
         return advertised.filter.why_not_permitted(content)
 
     def subscribe(self, filter: Filter) -> SubscriptionId:
-        check_satisfiable(filter)
+        check_askable(filter)
         id = SubscriptionId(self._new_id("s"))
         self.subscriptions[id] = Subscribed(filter)
         self.stream.put(encode(Subscription(id=id, filter=filter)))
@@ -194,6 +197,7 @@ class ClientSession:
         for advertised in self.advertisements.values():
             advertised.in_effect = False
         self._hold_again(old)
+        self._release_held()
         for id, advertised in self.advertisements.items():
             advertised.edition += 1
             request = Advertisement(id=id, filter=advertised.filter, edition=advertised.edition)
@@ -208,11 +212,9 @@ class ClientSession:
 
     def _hold_again(self, old: Stream) -> None:
         """Publications the broker may not have had wait for their advertisements once more."""
-        for frame in reversed(list(old.frames())):
-            message = decode_from_client(frame[HEADER.size :])
-            if isinstance(message, Publication):
-                self._held.appendleft((message.advertisement, frame))
-                self.held_bytes += len(frame)
+        for id, frame in reversed(list(_publications(old))):
+            self._held.appendleft((id, frame))
+            self.held_bytes += len(frame)
 
     def receive(self, body: bytes) -> Arrived | Signalled | None:
         """Take in one frame of the broker; nothing if it is no news."""
@@ -232,6 +234,8 @@ class ClientSession:
                 self.duplicates += 1
                 return None
             self._last_sequence[frame.publisher] = frame.sequence
+            if len(self._last_sequence) > PUBLISHERS_KNOWN_MAX:
+                del self._last_sequence[next(iter(self._last_sequence))]  # Known the longest.
         elif isinstance(frame, AdvertisementInEffect):
             self._on_advertisement_in_effect(frame)
         elif isinstance(frame, Refusal):
@@ -263,9 +267,9 @@ class ClientSession:
         if self.advertisements.pop(AdvertisementId(refusal.about), None) is not None:
             self._release_held()
 
-    def is_held(self, id: AdvertisementId) -> bool:
-        """Does a publication still wait for this advertisement to be in effect?"""
-        return any(held == id for held, _ in self._held)
+    def is_used(self, id: AdvertisementId) -> bool:
+        """Is there a publication under this advertisement that the broker may not have had?"""
+        return any(used == id for used, _ in (*self._held, *_publications(self.stream)))
 
     @property
     def waiting_bytes(self) -> int:
@@ -279,9 +283,20 @@ class ClientSession:
         return self.stream.is_idle and not self._held
 
 
-def check_satisfiable(filter: Filter) -> None:
+def check_askable(filter: Filter) -> None:
+    """A broker would refuse it, or could not even read it."""
     if not filter.is_satisfiable:
         raise UsageError(f"nothing can match {filter}")
+    if len(filter.padres()) > TEXT_LENGTH_MAX:
+        raise UsageError(f"a filter as text has at most {TEXT_LENGTH_MAX} characters")
+
+
+def _publications(stream: Stream) -> Iterator[tuple[AdvertisementId, bytes]]:
+    """What the broker may not have had of our publications, with their advertisements."""
+    for frame in stream.frames():
+        message = decode_from_client(frame[HEADER.size :])
+        if isinstance(message, Publication):
+            yield message.advertisement, frame
 
 
 def _checked(name: str) -> str:

@@ -81,9 +81,14 @@ def _launcher_home(java: Path) -> Path:
     home = Path(tempfile.gettempdir()) / f"godwit-java-{os.getuid()}"
     launcher = home / "bin" / "java"
     text = LAUNCHER.format(java=java)
+    launcher.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if home.stat().st_uid != os.getuid():
+        raise UsageError(f"{home} belongs to somebody else: Java is not started from there")
     if launcher.exists() and launcher.read_text() == text:
         return home
-    launcher.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    launcher.write_text(text)
-    launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+    # Made aside and moved: another process may be starting Java at this moment.
+    made = launcher.with_name(f"java-{os.getpid()}")
+    made.write_text(text)
+    made.chmod(stat.S_IRWXU)
+    made.replace(launcher)
     return home

@@ -2,7 +2,7 @@
 
 Words    pure forward -> a broker handled a publication, had no subscriber for it, and sent it on
          (Publiy, table 2); pure forwarder -> a broker that does nothing else;
-         yield -> delivered / (delivered + pure forwards), of brokers that delivered (P7).
+         yield -> delivered / (delivered + pure forwards); null if there was neither.
 """
 
 from __future__ import annotations
@@ -67,10 +67,12 @@ def forwarding(handled: DataFrame, over: Span) -> DataFrame:
         F.sum((is_forward & ~came_from_client).cast("bigint")).alias("pure_forwards"),
         F.max((has_local | came_from_client).cast("int")).alias("serves_clients"),
     )
+    delivered = F.coalesce(F.sum("delivered"), F.lit(0))
+    pure_forwards = F.coalesce(F.sum("pure_forwards"), F.lit(0))
     return by_broker.agg(
-        F.coalesce(F.sum("delivered"), F.lit(0)).alias("delivered"),
-        F.coalesce(F.sum("pure_forwards"), F.lit(0)).alias("pure_forwards"),
-        (F.sum("delivered") / (F.sum("delivered") + F.sum("pure_forwards"))).alias("yield"),
+        delivered.alias("delivered"),
+        pure_forwards.alias("pure_forwards"),
+        F.try_divide(delivered, delivered + pure_forwards).alias("yield"),
         F.count(F.when(F.col("serves_clients") == 0, True)).alias("pure_forwarders"),
     )
 

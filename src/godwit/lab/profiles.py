@@ -50,7 +50,7 @@ def subscriber_profiles(handled: DataFrame, delivered: DataFrame, over: Span) ->
     words = (
         over.of(delivered)
         .join(F.broadcast(windows), "publisher")
-        .where(place >= 0)
+        .where(place.between(0, PROFILE_BITS - 1))
         .withColumn("word", F.floor(place / WORD_BITS))
         # The bit of one delivery; the 64th is the sign, as it should be.
         .withColumn("bit", F.call_function("shiftleft", one, (place % WORD_BITS).cast("int")))

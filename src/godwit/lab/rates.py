@@ -36,6 +36,12 @@ def broker_rates(handled: DataFrame, over: Span) -> DataFrame:
     )
 
 
+def rates_of_every_broker(handled: DataFrame, gauges: DataFrame, over: Span) -> DataFrame:
+    """As `broker_rates`; a broker that handled nothing counts as well: the gauges know it."""
+    rates = broker_rates.compute(handled, over)
+    return gauges.select("broker").distinct().join(rates, "broker", "left").na.fill(0.0)
+
+
 @stage(
     "handled",
     "gauges",
@@ -43,14 +49,9 @@ def broker_rates(handled: DataFrame, over: Span) -> DataFrame:
     " messages_per_s_stddev double, messages_per_s_cov double",
 )
 def message_rate(handled: DataFrame, gauges: DataFrame, over: Span) -> DataFrame:
-    """Mean, maximum, spread and coefficient of variation of the rate, over all brokers.
-
-    A broker that handled nothing counts as well; the gauges know it.
-    """
-    rates = broker_rates.compute(handled, over)
-    every = gauges.select("broker").distinct().join(rates, "broker", "left").na.fill(0.0)
+    """Mean, maximum, spread and coefficient of variation of the rate, over all brokers."""
     rate = F.col("messages_per_s")
-    return every.agg(
+    return rates_of_every_broker(handled, gauges, over).agg(
         F.count("*").alias("brokers"),
         F.avg(rate).alias("messages_per_s_mean"),
         F.max(rate).alias("messages_per_s_max"),

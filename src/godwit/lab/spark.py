@@ -22,7 +22,7 @@ LOCAL = "local[*]"
 
 def spark_session(master: str = LOCAL, *, application: str = "godwit") -> SparkSession:
     """The session of this process; started if there is none."""
-    os.environ.setdefault("JAVA_HOME", str(java_home()))
+    os.environ["JAVA_HOME"] = str(java_home())  # Not what was there: that may be too old.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     cores = os.cpu_count() or 2
     session: SparkSession = (

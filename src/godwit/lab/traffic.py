@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from godwit.lab.rates import broker_rates
+from godwit.lab.rates import rates_of_every_broker
 from godwit.lab.stages import Span, stage
 
 HISTOGRAM_BINS = 20
@@ -40,13 +40,15 @@ def overhead_by_kind(handled: DataFrame, over: Span) -> DataFrame:
     )
 
 
-@stage("handled", columns="bin int, from_per_s double, to_per_s double, brokers bigint")
-def load_histogram(handled: DataFrame, over: Span) -> DataFrame:
+@stage("handled", "gauges", columns="bin int, from_per_s double, to_per_s double, brokers bigint")
+def load_histogram(handled: DataFrame, gauges: DataFrame, over: Span) -> DataFrame:
     """Brokers by message rate, in bins of equal width from zero to the highest rate."""
-    rates = broker_rates.compute(handled, over).select("messages_per_s")
+    rates = rates_of_every_broker(handled, gauges, over).select("messages_per_s")
     highest = rates.agg(F.max("messages_per_s").alias("highest"))
     width = F.col("highest") / HISTOGRAM_BINS
-    number = F.least(F.floor(F.col("messages_per_s") / width), F.lit(HISTOGRAM_BINS - 1))
+    # Where nobody did anything there is no width, and all are in the first bin.
+    place = F.coalesce(F.try_divide(F.col("messages_per_s"), width), F.lit(0.0))
+    number = F.least(F.floor(place), F.lit(HISTOGRAM_BINS - 1))
     return (
         rates.crossJoin(highest)
         .withColumn("bin", number.cast("int"))

@@ -10,6 +10,7 @@ admission.py  who may come in: the handshake on an incoming connection
 dialling.py   keeps a link to a neighbour
 server.py     one process: sockets, signals, graceful stop
 http.py       /metrics, /healthz, /routing
+logs.py       what a broker says about itself
 processes.py  a whole network of processes on this machine
 """
 

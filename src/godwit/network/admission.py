@@ -20,10 +20,10 @@ HEARTBEATS_MAX = 2
 class Admission:
     """Receives the first frame of a caller, and hands the connection over to its port."""
 
-    def __init__(self, node: BrokerNode, *, is_full: bool = False) -> None:
+    def __init__(self, node: BrokerNode) -> None:
         self.connection = Connection(self, heartbeat_s=node.limits.heartbeat_s)
         self._node = node
-        self._is_full = is_full
+        self._is_one_too_many = len(node.callers) >= node.limits.connections_max
         self._heartbeats = 0
         node.callers.add(self.connection)
 
@@ -36,7 +36,7 @@ class Admission:
             raise PeerError("the first frame says hello")
         if hello.version != PROTOCOL_VERSION:
             raise PeerError(f"protocol version {hello.version}; here it is {PROTOCOL_VERSION}")
-        if self._is_full:
+        if self._is_one_too_many:
             raise PeerError("too many connections")
         self._node.admit(hello, self.connection)
         self._node.callers.discard(self.connection)

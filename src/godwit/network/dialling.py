@@ -55,9 +55,11 @@ class Dialler:
             stream="" if known is None else known.stream.id,
             received=0 if known is None else known.stream.received,
             secret=self._secret,
+            heartbeat_s=node.limits.heartbeat_s,
         )
 
         def accept(welcome: Welcome, connection: Connection) -> LinkPort:
+            connection.beat_every(welcome.heartbeat_s)
             self._link = node.link(welcome, connection, known)
             return self._link
 

@@ -52,5 +52,11 @@ class _Json(_Fields):
 class _Text(_Fields):
     def format(self, record: logging.LogRecord) -> str:
         time = self.formatTime(record, "%H:%M:%S")
-        fields = " ".join(f"{key}={value}" for key, value in self._fields(record).items())
+        fields = " ".join(f"{key}={_shown(value)}" for key, value in self._fields(record).items())
         return f"{time} {record.levelname.lower():7} {record.getMessage():10} {fields}"
+
+
+def _shown(value: object) -> str:
+    """As it is, unless it would make a line of its own."""
+    text = str(value)
+    return text if text.isprintable() else repr(text)

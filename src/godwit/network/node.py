@@ -94,25 +94,29 @@ class BrokerNode:
         hop = Client(hello.name) if hello.role == "client" else Neighbour(hello.name)
         self._check_caller(hello)
         port = self.ports.get(hop)
-        if port is not None and hello.stream == port.stream.id:
+        is_resuming = port is not None and hello.stream == port.stream.id
+        if self.is_stopping and (hello.role == "client" or not is_resuming):
+            raise PeerError(f"broker {self.name} is stopping")
+        if port is not None and is_resuming:
             log.info("resumed", extra={"peer": hop.name, "stream": port.stream.id[:8]})
         else:
             if port is not None and port.is_connected:
                 raise PeerError(f"{hello.role} {hello.name} is connected already")
+            # Who was here before may come back, and brokers may always come.
+            is_full = len(self.ports) >= self.limits.connections_max
+            if is_full and port is None and hello.role == "client":
+                raise PeerError("too many connections")
             port = self._open(hop, secrets.token_hex(16))
         stream = port.stream
+        heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)
+        connection.beat_every(heartbeat_s)
         welcome = Welcome(
-            name=self.name,
-            stream=stream.id,
-            received=stream.received,
-            heartbeat_s=self.limits.heartbeat_s,
+            name=self.name, stream=stream.id, received=stream.received, heartbeat_s=heartbeat_s
         )
         connection.write(encode(welcome))
         self._attach(port, connection, hello.received if hello.stream == stream.id else 0)
 
     def _check_caller(self, hello: Hello) -> None:
-        if self.is_stopping:
-            raise PeerError(f"broker {self.name} is stopping")
         if hello.role == "client":
             if hello.name.startswith("$"):
                 raise PeerError("names that start with '$' are the brokers' own")
@@ -133,6 +137,8 @@ class BrokerNode:
         present = self.ports.get(hop)
         if present is not None and present.is_connected:
             raise PeerError(f"broker {welcome.name} is linked already")
+        if welcome.received:
+            raise PeerError(f"has received {welcome.received} frames of a stream that is new")
         if known is not None:
             self.remove(known, "has forgotten the stream")
         port = self._open(hop, welcome.stream)

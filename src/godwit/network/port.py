@@ -83,8 +83,6 @@ class Owner(Protocol):
 class Traffic:
     """What passed through one port, since it was opened."""
 
-    frames_out: int = 0
-    bytes_out: int = 0
     dropped: int = 0
     isolations: int = 0
 
@@ -211,8 +209,6 @@ class Port(ABC):
     def _meter(self, frames: int, written_bytes: int) -> None:
         owner = self._owner
         if frames:
-            self.traffic.frames_out += frames
-            self.traffic.bytes_out += written_bytes
             busy_s = written_bytes / owner.output_bandwidth_bytes_s
             owner.meters.on_sent(frames, written_bytes, busy_s, owner.now_s())
         backlog_bytes = self.stream.pending_bytes
@@ -289,6 +285,9 @@ class Port(ABC):
                 self.stream.acknowledge(received)
                 self._relieve()
             case Goodbye(reason=reason):
+                if self.connection is not None:  # It does not wait for ours.
+                    self.connection.close()
+                    self.connection = None
                 self._owner.remove(self, f"said goodbye: {reason[:200]}")
             case _:
                 assert_never(signal)

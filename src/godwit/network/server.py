@@ -12,7 +12,7 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Self
 
 from godwit.broker.core import Broker
@@ -51,7 +51,7 @@ class BrokerServer:
         self.diallers = [
             Dialler(
                 self.node,
-                socket_opener(*network.link_address(link)),
+                socket_opener(*network.dialled_address(link)),
                 where=link,
                 secret=network.secret,
             )
@@ -89,15 +89,17 @@ class BrokerServer:
     async def __aexit__(self, *exc: object) -> None:
         node = self.node
         node.is_stopping = True
+        for caller in list(node.callers):
+            caller.close(Goodbye(reason=STOPPING))
+        deadline_s = node.now_s() + node.limits.drain_s
+        await self._part_from(ClientPort, deadline_s)
+        # Links that are away may still come back: what was taken in shall leave by them.
+        await self._part_from(LinkPort, deadline_s)
         assert self._listener is not None
         self._listener.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for caller in list(node.callers):
-            caller.close(Goodbye(reason=STOPPING))
-        await self._part_from(self._ports(ClientPort))
-        await self._part_from(self._ports(LinkPort))
         for port in list(node.ports.values()):
             port.close(STOPPING)
         await asyncio.sleep(0)
@@ -128,23 +130,19 @@ class BrokerServer:
             raise UsageError(f"cannot listen on {self.settings.listen}: {why(error)}") from None
 
     def _on_caller(self) -> Connection:
-        node = self.node
-        is_full = len(node.ports) + len(node.callers) >= node.limits.connections_max
-        return Admission(node, is_full=is_full).connection
+        return Admission(self.node).connection
 
-    def _ports(self, kind: type[Port]) -> list[Port]:
-        return [port for port in self.node.ports.values() if isinstance(port, kind)]
-
-    async def _part_from(self, ports: Iterable[Port]) -> None:
-        """Let what is queued for them leave, for a while, then say goodbye."""
-        connected = [port for port in ports if port.is_connected]
-        await self._until(lambda: all(p.stream.is_idle or not p.is_connected for p in connected))
-        for port in connected:
+    async def _part_from(self, kind: type[Port], deadline_s: float) -> None:
+        """Let what is queued for such peers leave, while there is time, then say goodbye."""
+        ports = [port for port in self.node.ports.values() if isinstance(port, kind)]
+        # A client that is away will not be back in time; a link may.
+        waited_for = [port for port in ports if port.is_connected or kind is LinkPort]
+        await self._until(lambda: all(p.stream.is_idle for p in waited_for), deadline_s)
+        for port in ports:
             port.part(STOPPING)
-        await self._until(lambda: all(not p.is_connected for p in connected))
+        await self._until(lambda: not any(p.is_connected for p in ports), deadline_s)
 
-    async def _until(self, done: Callable[[], bool]) -> None:
-        deadline_s = self.node.now_s() + self.node.limits.drain_s / 4
+    async def _until(self, done: Callable[[], bool], deadline_s: float) -> None:
         # What ends it happens in many places; they need not know of a broker that stops.
         while not done() and self.node.now_s() < deadline_s:  # noqa: ASYNC110
             await asyncio.sleep(DRAIN_STEP_S)

@@ -118,6 +118,13 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         """Where to dial for a link: a godwit:// address, or the id of a broker of this file."""
         return url_address(link) if "://" in link else address(self.of(link).listen)
 
+    def dialled_address(self, link: str) -> tuple[str, int]:
+        """As `link_address`, for who is going to call there."""
+        host, port = self.link_address(link)
+        if port == 0:
+            raise UsageError(f"cannot call {link}: it listens on any free port; give it one")
+        return host, port
+
     @property
     def topology(self) -> Topology:
         """The brokers of this file and the links between them."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 TEXT, NUMBER, COUNT = pa.string(), pa.float64(), pa.int64()
+SMALL_COUNT, YES_OR_NO = pa.int32(), pa.bool_()
 
 HANDLED = pa.schema(
     {
@@ -23,15 +24,15 @@ HANDLED = pa.schema(
         "publisher": TEXT,  # of a publication, with its number: its id
         "sequence": COUNT,
         "came_from": TEXT,  # a broker, a client or a module
-        "from_broker": pa.bool_(),
-        "copies": pa.int32(),  # neighbours that got one; each has a row of its own when it came
-        "local_matches": pa.int32(),  # clients of this broker that got a copy
-        "messages_out": pa.int32(),  # all outputs: copies, answers, routing messages
-        "hops": pa.int32(),
+        "from_broker": YES_OR_NO,
+        "copies": SMALL_COUNT,  # neighbours that got one; each has a row of its own when it came
+        "local_matches": SMALL_COUNT,  # clients of this broker that got a copy
+        "messages_out": SMALL_COUNT,  # all outputs: copies, answers, routing messages
+        "hops": SMALL_COUNT,
         "queue_delay_s": NUMBER,
         "matching_delay_s": NUMBER,
         "size_bytes": COUNT,
-        "is_control": pa.bool_(),
+        "is_control": YES_OR_NO,
     }
 )
 
@@ -43,7 +44,7 @@ DELIVERED = pa.schema(
         "sequence": COUNT,
         "advertisement": TEXT,
         "class": TEXT,
-        "hops": pa.int32(),
+        "hops": SMALL_COUNT,
         "delay_s": NUMBER,  # since the publisher's broker accepted it
         "size_bytes": COUNT,
     }

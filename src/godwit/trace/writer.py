@@ -1,19 +1,21 @@
 """Rows into Parquet, in bounded memory.
 
-A table's rows are collected cell by cell in one flat list, and every `ROWS_PER_GROUP` are written
-as a row group.  A file is closed and the next one opened when it has `rows_per_file` rows: what is
-closed can be read, shipped or deleted while the run goes on.  A file that is being written has a
-name that readers overlook, so a run that is killed leaves whole files only.
+A row is collected as bytes, and every `ROWS_PER_GROUP` are written as a row group.  A file is
+closed and the next one opened when it has `rows_per_file` rows: what is closed can be read,
+shipped or deleted while the run goes on.  A file that is being written has a name that readers
+overlook, so a run that is killed leaves whole files only.
 
-Cells are numbers and strings, never lists or objects.  Those would be seen by Python's cyclic
-garbage collector, and thousands of them that wait for their row group make it walk the whole heap
-of a simulation again and again: that cost more than all the rest of a trace.
+Why bytes: objects that wait for their row group are seen by Python's cyclic garbage collector,
+which then walks the whole heap of a simulation again and again.  That cost more than all the rest.
+Bytes are also columns for NumPy and Arrow without another look at each cell.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
+from struct import Struct
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,27 +24,44 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from godwit.errors import UsageError
-from godwit.trace.schema import COUNT, TABLES, TEXT
+from godwit.trace.schema import COUNT, NUMBER, SMALL_COUNT, TABLES, TEXT, YES_OR_NO
 
 ROWS_PER_GROUP = 65_536
 ROWS_PER_FILE = 2_000_000
 
+#: Stands for null in a column of counts, which are never negative.
+ABSENT = -1
+#: How a cell is packed; a text is packed as its number among the names of the row group.
+FORMATS = {TEXT: "i", NUMBER: "d", COUNT: "q", SMALL_COUNT: "i", YES_OR_NO: "?"}
+DTYPES = {TEXT: "<i4", NUMBER: "<f8", COUNT: "<i8", SMALL_COUNT: "<i4", YES_OR_NO: "?"}
+
+
+class Names(dict[str | None, int]):
+    """Texts by number: the first is 0.  Null is a text as well."""
+
+    def __missing__(self, name: str | None) -> int:
+        number = self[name] = len(self)
+        return number
+
 
 class TableWriter:
-    """One table."""
+    """One table: `add(row)`, or the same in two steps, `put(pack(*cells))`, with names[text]."""
 
     def __init__(self, folder: Path, schema: pa.Schema, *, prefix: str, rows_per_file: int) -> None:
+        self.names = Names()
+        self.pack = Struct("<" + "".join(FORMATS[field.type] for field in schema)).pack
         self._folder = folder
         self._schema = schema
         self._prefix = prefix
         self._rows_per_file = rows_per_file
-        self._width = len(schema)
-        self._cells: list[Any] = []
-        self._cells_max = ROWS_PER_GROUP * self._width
+        self._dtype = np.dtype([(field.name, DTYPES[field.type]) for field in schema])
+        self._as_written = pa.schema([_as_written(field) for field in schema])
+        self._packed = bytearray()
+        self._packed_max = ROWS_PER_GROUP * self._dtype.itemsize
         self._written = 0
         self._in_file = 0
         self._files = 0
-        self._file: pq.ParquetWriter | None = None
+        self._file: Any = None
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -51,40 +70,65 @@ class TableWriter:
 
     @property
     def _collected(self) -> int:
-        return len(self._cells) // self._width
+        return len(self._packed) // self._dtype.itemsize
 
     def add(self, row: Sequence[Any]) -> None:
-        """A row has a cell for each column, in their order."""
-        cells = self._cells
-        cells.extend(row)
-        if len(cells) >= self._cells_max:
+        """A cell for each column, in their order."""
+        names = self.names
+        cells = zip(row, self._schema, strict=True)
+        self.put(self.pack(*(names[cell] if of.type == TEXT else cell for cell, of in cells)))
+
+    def put(self, packed: bytes) -> None:
+        self._packed += packed
+        if len(self._packed) >= self._packed_max:
             self.flush()
 
     def flush(self) -> None:
         """Write what was collected as a row group."""
-        if not self._collected:
+        rows = self._collected
+        if not rows:
             return
-        arrays = self._arrays()
-        self._cells.clear()
-        rows = len(arrays[0])
+        table = pa.Table.from_arrays(self._columns(self._take()), schema=self._as_written)
+        self.names.clear()
         if self._file is None:
             self._open_file()
-        self._file.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._file.write_table(table)
         self._written += rows
         self._in_file += rows
         if self._in_file >= self._rows_per_file:
             self._close_file()
 
-    def _arrays(self) -> list[pa.Array]:
-        return columns(self._cells, self._schema)
+    def _take(self) -> np.ndarray[Any, Any]:
+        packed, self._packed = self._packed, bytearray()
+        return np.frombuffer(packed, self._dtype)
+
+    def _columns(self, records: np.ndarray[Any, Any]) -> list[pa.Array]:
+        null = self.names.get(None, ABSENT)
+        texts = pa.array([name or "" for name in self.names], TEXT)
+        columns = []
+        for field in self._schema:
+            cells = np.ascontiguousarray(records[field.name])
+            if field.type == TEXT:
+                numbers = pa.array(cells, mask=cells == null)
+                columns.append(pa.DictionaryArray.from_arrays(numbers, texts, safe=False))
+            elif field.type == COUNT:
+                columns.append(pa.array(cells, mask=cells == ABSENT))
+            else:
+                columns.append(pa.array(cells))
+        return columns
 
     def _path(self, *, hidden: bool) -> Path:
         return self._folder / f"{'_' if hidden else ''}{self._prefix}{self._files:05d}.parquet"
 
     def _open_file(self) -> None:
-        # Names repeat, numbers do not: a dictionary of them is work for nothing.
-        names = [field.name for field in self._schema if field.type == TEXT]
-        self._file = pq.ParquetWriter(self._path(hidden=True), self._schema, use_dictionary=names)
+        self._file = pq.ParquetWriter(
+            self._path(hidden=True),
+            self._as_written,
+            store_schema=False,  # A reader sees texts, not how they were handed over.
+            # Texts repeat, numbers do not: to look for repetitions in them is work for nothing.
+            use_dictionary=[field.name for field in self._schema if field.type == TEXT],
+            write_statistics=["time_s"],  # What a reader selects rows by.
+        )
 
     def _close_file(self) -> None:
         if self._file is None:
@@ -103,43 +147,37 @@ class TableWriter:
 
 
 class SpreadWriter(TableWriter):
-    """A table in which many rows at a time differ in one column only."""
+    """A table in which many rows at a time differ in one column of texts only."""
 
     def __init__(
         self, folder: Path, schema: pa.Schema, *, prefix: str, rows_per_file: int, differ_in: str
     ) -> None:
         super().__init__(folder, schema, prefix=prefix, rows_per_file=rows_per_file)
-        self._place = schema.get_field_index(differ_in)
-        # In that column there is, until it is written, how many rows there are.
-        self._counted = schema.set(self._place, pa.field(differ_in, COUNT))
-        self._values: list[Any] = []
+        self._differ_in = differ_in
+        self._texts = array("i")
 
     @property
     def _collected(self) -> int:
-        return len(self._values)
+        return len(self._texts)
 
-    def add_each(self, row: Sequence[Any], values: Sequence[Any]) -> None:
-        """As many rows as there are values.  In their column, `row` has how many there are."""
-        self._cells.extend(row)
-        collected = self._values
-        collected.extend(values)
-        if len(collected) >= ROWS_PER_GROUP:
+    def put_each(self, packed: bytes, texts: Sequence[str]) -> None:
+        """A row for each text.  In their column, what was packed has how many there are."""
+        self._packed += packed
+        self._texts.extend(map(self.names.__getitem__, texts))
+        if len(self._texts) >= ROWS_PER_GROUP:
             self.flush()
 
-    def _arrays(self) -> list[pa.Array]:
-        once = columns(self._cells, self._counted)
-        which = np.repeat(np.arange(len(once[0])), once[self._place].to_numpy())
-        arrays = [column.take(pa.array(which)) for column in once]
-        arrays[self._place] = pa.array(self._values, self._schema.field(self._place).type)
-        self._values.clear()
-        return arrays
+    def _take(self) -> np.ndarray[Any, Any]:
+        once = super()._take()
+        records = np.repeat(once, once[self._differ_in])
+        records[self._differ_in] = self._texts
+        self._texts = array("i")
+        return records
 
 
-def columns(cells: Sequence[Any], schema: pa.Schema) -> list[pa.Array]:
-    """The columns of rows whose cells follow each other."""
-    width = len(schema)
-    assert len(cells) % width == 0, f"a row has a cell for each of {schema.names}"
-    return [pa.array(cells[n::width], type=field.type) for n, field in enumerate(schema)]
+def _as_written(field: pa.Field) -> pa.Field:
+    """A column of texts is handed over as numbers, and what they stand for."""
+    return field.with_type(pa.dictionary(pa.int32(), TEXT)) if field.type == TEXT else field
 
 
 class TraceWriter:

@@ -2,5 +2,7 @@
 
 frames.py       the kinds of frames, and their bytes
 stream.py       numbered and acknowledged frames that outlive a connection
+addresses.py    where a broker listens, as text
+call.py         calling a broker: hello, and its welcome
 connection.py   one connection: bytes in, frames out, batched writes, heartbeats
 """

@@ -25,6 +25,7 @@ T = TypeVar("T")
 #: Opens a connection to a broker: by a socket, or in memory.
 Opener = Callable[[Connection], Awaitable[object]]
 
+CONNECT_HEARTBEATS_MAX = 3
 PAUSE_S_MIN = 0.05
 PAUSE_S_MAX = 1.0
 
@@ -66,13 +67,16 @@ class Call(Generic[T]):
         heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         self._hello = hello
+        self._heartbeat_s = heartbeat_s
         self._accept = accept
         self._connection = Connection(self, heartbeat_s=heartbeat_s)
         self._answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     async def make(self, opener: Opener) -> T:
         """The result of `accept`; raises OSError, RefusedError or PeerError."""
-        await opener(self._connection)
+        # A TimeoutError is an OSError.  The kernel would try for minutes, with ever longer pauses.
+        async with asyncio.timeout(CONNECT_HEARTBEATS_MAX * self._heartbeat_s):
+            await opener(self._connection)
         self._connection.write(encode(self._hello))
         try:
             return await self._answered

@@ -175,7 +175,9 @@ class Connection(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._beat)
 
     def _fail(self, reason: str, *, broke_rules: bool) -> None:
-        self.write(encode(Goodbye(reason=reason)))
+        # A peer that is silent may only be asleep: it is not told that its stream has ended.
+        if broke_rules:
+            self.write(encode(Goodbye(reason=reason)))
         self._end(reason, broke_rules=broke_rules)
         self._hang_up()
 

@@ -42,7 +42,6 @@ from godwit.errors import GodwitError, PeerError
 
 PROTOCOL_VERSION = 1
 HEADER = Packing(">IH")
-HOPS_MAX = 65_535
 
 #: A body; what a client may publish stays this far below what brokers pass on (stamps).
 FRAME_BYTES_MAX = 2_097_152
@@ -71,6 +70,8 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     stream: Text = ""
     received: Position = 0
     secret: Text = ""
+    heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT_S
+    """How often it wants to hear something."""
 
 
 class Welcome(Wired, frozen=True, kw_only=True, tag=21):
@@ -83,7 +84,7 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     stream: Text
     received: Position
     heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT_S
-    """How often both sides say something at least."""
+    """How often both sides say something at least: what the more impatient one wants."""
 
 
 class Acknowledge(Wired, frozen=True, kw_only=True, tag=22):

@@ -64,12 +64,10 @@ class Stream:
 
     def take(self) -> bytes:
         """Pending frames, to be written now; they are kept until they are acknowledged."""
-        if self._control:
-            self._pending[:0] = self._control
-            self._control.clear()
-        count = self._chunk_size()
-        frames = b"".join(self._pending[:count])
-        del self._pending[:count]
+        lane = self._control or self._pending
+        count = self._chunk_size(lane)
+        frames = b"".join(lane[:count])
+        del lane[:count]
         self.taken += count
         self.pending_bytes -= len(frames)
         if frames:
@@ -77,16 +75,16 @@ class Stream:
             self.unacknowledged_bytes += len(frames)
         return frames
 
-    def _chunk_size(self) -> int:
+    def _chunk_size(self, lane: list[bytes]) -> int:
         """How many pending frames to take: all, or if they are many, about CHUNK_BYTES."""
         if self.pending_bytes <= CHUNK_BYTES:
-            return len(self._pending)
+            return len(lane)
         size_bytes = 0
-        for count, frame in enumerate(self._pending):
+        for count, frame in enumerate(lane):
             size_bytes += len(frame)
             if size_bytes >= CHUNK_BYTES:
                 return count + 1
-        return len(self._pending)
+        return len(lane)
 
     def acknowledge(self, received: int) -> None:
         """The peer has received so many frames."""

@@ -1,0 +1,40 @@
+"""Each stage over traced runs, against the same metric computed without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.lab import plain
+from tests.lab.runs import OVER, SEEDS
+
+from godwit.lab.metrics import STAGES
+from godwit.lab.spark import read_trace
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", sorted(STAGES))
+def test_a_stage_says_what_a_loop_over_the_rows_says(
+    name: str, seed: int, spark: SparkSession, traces: dict[int, Path]
+) -> None:
+    found = STAGES[name](read_trace(spark, traces[seed]), OVER).collect()
+    expected = plain.PLAIN[name](plain.read(traces[seed]), OVER)
+    assert expected, "a run that says nothing about the metric proves nothing"
+    plain.assert_same([row.asDict() for row in found], expected)
+
+
+def test_every_stage_has_its_loop() -> None:
+    assert sorted(plain.PLAIN) == sorted(STAGES)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_runs_have_something_of_everything(seed: int, traces: dict[int, Path]) -> None:
+    """Otherwise the comparison above might hold for want of cases."""
+    trace = plain.read(traces[seed])
+    (forwarding,) = plain.forwarding(trace, OVER)
+    assert forwarding["delivered"] and forwarding["pure_forwards"]
+    assert len(plain.hop_histogram(trace, OVER)) > 2
+    assert len(plain.delay_over_time(trace, OVER)) > 5
+    assert len(plain.overhead_by_kind(trace, OVER)) > 2
+    assert any(word < 0 for row in plain.subscriber_profiles(trace, OVER) for word in row["bits"])

@@ -30,7 +30,7 @@ demo: $(READY)  ## Start brokers, play stock quotes through them and check every
 
 test: $(READY)  ## Run all tests
 	@echo "==> Running the tests (a few minutes; random overlays print the seed that replays them)"
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(READY)  ## Lint and type-check
 	@echo "==> ruff"

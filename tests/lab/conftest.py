@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from tests.lab.runs import SEEDS, trace_run
 from godwit.lab.spark import spark_session
 
 HERE = Path(__file__).parent
+
+#: For every Java that the tests start: jobs as short as these end before good code is compiled.
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

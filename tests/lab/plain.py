@@ -54,7 +54,8 @@ def by(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
 
 
 def bucket(row: Row, span: Span) -> float:
-    return span.start_s + ((row["time_s"] - span.start_s) // span.bucket_s) * span.bucket_s
+    number: float = (row["time_s"] - span.start_s) // span.bucket_s
+    return span.start_s + number * span.bucket_s
 
 
 def broker_rates(trace: Trace, span: Span) -> list[Row]:

@@ -33,7 +33,8 @@ def test_the_runs_have_something_of_everything(seed: int, traces: dict[int, Path
     """Otherwise the comparison above might hold for want of cases."""
     trace = plain.read(traces[seed])
     (forwarding,) = plain.forwarding(trace, OVER)
-    assert forwarding["delivered"] and forwarding["pure_forwards"]
+    assert forwarding["delivered"]
+    assert forwarding["pure_forwards"]
     assert len(plain.hop_histogram(trace, OVER)) > 2
     assert len(plain.delay_over_time(trace, OVER)) > 5
     assert len(plain.overhead_by_kind(trace, OVER)) > 2

@@ -1,0 +1,131 @@
+"""From what a broker did to rows: a stimulus and its effects in, the whole row out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.trace.test_writer import rows
+
+from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
+from godwit.broker.stimuli import Client, Hop, Module, Neighbour, Received
+from godwit.content.filters import Filter
+from godwit.content.messages import (
+    AdvertisementId,
+    Message,
+    Publication,
+    Subscription,
+    SubscriptionId,
+    SubscriptionInEffect,
+)
+from godwit.errors import UsageError
+from godwit.trace.recorder import Recorder
+from godwit.trace.writer import TraceWriter
+
+B2, B3 = Neighbour("B2"), Neighbour("B3")
+
+
+def quote(sequence: int = 5, **content: Any) -> Publication:
+    return Publication(
+        publisher="p",
+        sequence=sequence,
+        advertisement=AdvertisementId("p/a1"),
+        content=content or {"class": "STOCK"},
+        accepted_s=1.0,
+    )
+
+
+def handled(
+    folder: Path, message: Message, last_hop: Hop, *effects: Effect, hops: int = 0
+) -> dict[str, Any]:
+    with TraceWriter(folder) as writer:
+        Recorder(writer).handled(
+            "B1", Received(message, last_hop, hops), effects, 2.0, 0.25, 0.5, 99
+        )
+    (row,) = rows(folder / "handled")
+    return row
+
+
+def test_a_publication_that_is_passed_on_and_delivered(tmp_path: Path) -> None:
+    publication = quote()
+    effects = (
+        Send(B3, publication, 2),
+        Submit("m", publication),
+        Deliver((Client("s1"), Client("s2")), publication, 1),
+        SetTimer("m", "tick", 9.0),
+    )
+    assert handled(tmp_path, publication, B2, *effects, hops=1) == {
+        "time_s": 2.0,
+        "broker": "B1",
+        "kind": "Publication",
+        "class": "STOCK",
+        "publisher": "p",
+        "sequence": 5,
+        "came_from": "B2",
+        "from_broker": True,
+        "copies": 1,
+        "local_matches": 2,
+        "messages_out": 3,
+        "hops": 1,
+        "queue_delay_s": 0.25,
+        "matching_delay_s": 0.5,
+        "size_bytes": 99,
+        "is_control": False,
+    }
+
+
+def test_a_subscription_has_no_publisher(tmp_path: Path) -> None:
+    id = SubscriptionId("s1/s1")
+    subscription = Subscription(id=id, filter=Filter.parse("price < 3"))
+    notice = Notify(Client("s1"), SubscriptionInEffect(id=id))
+    row = handled(tmp_path, subscription, Client("s1"), Send(B2, subscription, 1), notice)
+    assert (row["kind"], row["came_from"], row["from_broker"]) == ("Subscription", "s1", False)
+    assert (row["class"], row["publisher"], row["sequence"]) == (None, None, None)
+    assert (row["copies"], row["local_matches"], row["messages_out"]) == (1, 0, 2)
+
+
+def test_what_a_module_says_is_control_from_its_first_broker_on(tmp_path: Path) -> None:
+    """The broker stamps it only after it came in."""
+    row = handled(tmp_path, quote(5, **{"class": "$load"}), Module("m"))
+    assert (row["class"], row["is_control"], row["from_broker"]) == ("$load", True, False)
+
+
+@pytest.mark.parametrize("content", [{"price": 3}, {"class": 7}, {"class": True}])
+def test_a_class_is_a_text_or_nothing(content: dict[str, Any], tmp_path: Path) -> None:
+    assert handled(tmp_path, quote(5, **content), B2)["class"] is None
+
+
+def test_deliveries_to_several_clients_are_rows_of_their_own(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path) as writer:
+        recorder = Recorder(writer)
+        recorder.delivered(["s1", "s2"], quote(5), 3, 1.5, 80)
+        recorder.delivered(["s1"], quote(6, price=1), 0, 4.0, 70)
+        assert writer.rows == 3
+    shared = {"publisher": "p", "advertisement": "p/a1"}
+    first = {"time_s": 1.5, "sequence": 5, "class": "STOCK", "hops": 3, "delay_s": 0.5}
+    second = {"time_s": 4.0, "sequence": 6, "class": None, "hops": 0, "delay_s": 3.0}
+    assert rows(tmp_path / "delivered") == [
+        {"client": "s1", "size_bytes": 80, **shared, **first},
+        {"client": "s2", "size_bytes": 80, **shared, **first},
+        {"client": "s1", "size_bytes": 70, **shared, **second},
+    ]
+
+
+def test_a_sample_is_of_whole_publications_and_of_nothing_else(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path) as writer:
+        recorder = Recorder(writer, sample_every=3)
+        for sequence in range(7):
+            for hop in (Client("p"), B2):
+                received = Received(quote(sequence), hop)
+                recorder.handled("B1", received, [], 0.0, 0.0, 0.0, 1)
+            recorder.delivered(["s1"], quote(sequence), 0, 2.0, 1)
+        subscription = Subscription(id=SubscriptionId("s/s1"), filter=Filter.parse("x > 1"))
+        recorder.handled("B1", Received(subscription, B2), [], 0.0, 0.0, 0.0, 1)
+    assert [row["sequence"] for row in rows(tmp_path / "handled")] == [0, 0, 3, 3, 6, 6, None]
+    assert [row["sequence"] for row in rows(tmp_path / "delivered")] == [0, 3, 6]
+
+
+def test_one_of_none_is_no_sample(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path) as writer, pytest.raises(UsageError, match="one of 0"):
+        Recorder(writer, sample_every=0)

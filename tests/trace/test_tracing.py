@@ -1,0 +1,45 @@
+"""The trace of a simulation against what the simulator's own statistics counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.trace.test_writer import rows
+
+from godwit.simulation.statistics import Statistics
+from godwit.simulation.stock_scenario import StockScenario
+from godwit.simulation.tracing import Tracing
+from godwit.trace.recorder import Recorder
+from godwit.trace.writer import TraceWriter
+
+SCENARIO = StockScenario(
+    brokers=7, publishers=3, subscribers_per_publisher=10, joining_s=10.0, duration_s=30.0
+)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_trace_has_what_happened(seed: int, tmp_path: Path) -> None:
+    counted = Statistics()
+    with TraceWriter(tmp_path) as writer:
+        tracing = Tracing(Recorder(writer))
+        simulator = SCENARIO.build(seed=seed, observers=(counted, tracing))
+        tracing.read_gauges(simulator, every_s=5.0)
+        simulator.run(until_s=32.0)
+    handled, delivered = rows(tmp_path / "handled"), rows(tmp_path / "delivered")
+    gauges = rows(tmp_path / "gauges")
+
+    assert len(handled) == counted.handled
+    assert len(delivered) == counted.deliveries
+    assert {row["broker"] for row in gauges} == set(simulator.brokers)
+    assert sorted({row["time_s"] for row in gauges}) == [5.0 * n for n in range(7)]
+    for row in handled:
+        assert row["queue_delay_s"] >= 0.0
+        assert row["matching_delay_s"] > 0.0
+    # A copy that was sent was received, and one for a client was handed over.
+    publications = [row for row in handled if row["kind"] == "Publication"]
+    assert sum(row["copies"] for row in publications) == sum(r["from_broker"] for r in publications)
+    assert sum(row["local_matches"] for row in publications) == len(delivered)
+    # What is on the way at the end would show here: the run ends two seconds after the last quote.
+    hops = {(row["publisher"], row["sequence"], row["hops"]) for row in publications}
+    assert {(row["publisher"], row["sequence"], row["hops"]) for row in delivered} <= hops

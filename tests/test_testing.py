@@ -476,6 +476,8 @@ def test_links_beat_as_often_as_the_more_impatient_end_wants() -> None:
             for node, heartbeat_s in ((slow, 60.0), (quick, 0.05)):
                 node.limits = msgspec.structs.replace(node.limits, heartbeat_s=heartbeat_s)
             (link,) = slow.ports.values()
+            assert link.connection is not None
+            link.connection.abort()
             link.on_lost("cut", broke_rules=False)  # It is dialled again, with the new settings.
             await until(lambda: link.is_connected)
             connection = link.connection

@@ -39,7 +39,7 @@ check: $(READY)  ## Lint and type-check
 	@echo "==> mypy --strict"
 	@$(BIN)/mypy
 
-bench: $(READY)  ## Measure matching and the simulator, as ratios in one run (about ten minutes)
+bench: $(READY)  ## Measure matching, simulator and forwarding, as ratios in one run (about fifteen minutes)
 	@$(BIN)/python -m benchmarks
 
 replay: $(READY)  ## Run one random overlay again: make replay SEED=17

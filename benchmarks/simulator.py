@@ -8,8 +8,8 @@ GS1  the thesis's cluster setup: 127 brokers, 30 publishers, 6,000 subscribers, 
 The reference is the bare agenda: planning and doing nothing, as often per second as it can.  It
 stands for the machine, so the ratio can be compared where the speed cannot.  Speeds are taken over
 slices of a run, with the bare agenda measured around each; the median is reported.  "checked" has
-the oracle watching; the bar is for the simulator without it.  The brokers' invariants are checked in
-tests only.
+the oracle watching; the bar is for the simulator without it.  The brokers' own invariants are
+checked in tests only.
 """
 
 from __future__ import annotations

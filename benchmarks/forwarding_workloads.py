@@ -1,6 +1,6 @@
 """What the forwarding benchmark sends: filters and records as data, the same for every broker.
 
-W1                  stock quotes (godwit.simulation.stocks), 1,000 filters of the thesis's six
+W1                  stock quotes (godwit.workloads.stocks), 1,000 filters of the thesis's six
                     templates.  One filter in twenty names no symbol, so that a record matches
                     dozens of filters.
 equality and range  `class = 'STOCK' and symbol = S and volume > t`, 10,000 filters on the same
@@ -29,7 +29,7 @@ from godwit.content.filters import Filter
 from godwit.content.predicates import Operator, Predicate
 from godwit.content.values import Record, Value
 from godwit.matching.index import MatchingIndex
-from godwit.simulation.stocks import StockMarket
+from godwit.workloads.stocks import StockMarket
 
 SEED = 1
 RECORD_BYTES = 300

@@ -2,7 +2,7 @@
 
     python -m benchmarks matching [--quick]
 
-W1  stock quotes (godwit.simulation.stocks): equality does most of the work.
+W1  stock quotes (godwit.workloads.stocks): equality does most of the work.
 W2  ranges only (benchmarks/ranges.py): no equality at all.
 
 A match is timed up to its result and the number of keys in it, without going through the keys.
@@ -29,7 +29,7 @@ from benchmarks.report import Row
 from godwit.content.filters import Filter
 from godwit.content.values import Record
 from godwit.matching.index import MatchingIndex
-from godwit.simulation.stocks import StockMarket
+from godwit.workloads.stocks import StockMarket
 
 SEED = 1
 BATCH_SIZE = 256

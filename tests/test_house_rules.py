@@ -25,7 +25,7 @@ ALLOWED = {
     "broker": {"content"},
     "overlay": {"content", "matching", "broker"},
     "trace": {"content", "broker"},
-    "simulation": {"content", "broker", "overlay", "trace"},
+    "simulation": {"content", "broker", "overlay", "trace", "workloads"},
     "workloads": {"content"},
     "wire": {"content"},
     "client": {"content", "matching", "wire"},

@@ -29,8 +29,8 @@ from godwit.simulation.observers import Observers
 from godwit.simulation.oracle import Oracle, Verdict
 from godwit.simulation.statistics import Percentiles, Statistics
 from godwit.simulation.stock_scenario import StockPublisher, StockScenario, StockSubscriber
-from godwit.simulation.stocks import StockMarket
 from godwit.witness import WitnessedClient
+from godwit.workloads.stocks import StockMarket
 
 BUSIEST_SHOWN = 10
 BAR_WIDTH = 30

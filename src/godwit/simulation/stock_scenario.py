@@ -22,7 +22,7 @@ from godwit.simulation.resources import (
     LinkOptions,
 )
 from godwit.simulation.simulator import Simulator
-from godwit.simulation.stocks import Rating, StockMarket
+from godwit.workloads.stocks import Rating, StockMarket
 
 RATINGS = (Rating.LOW, Rating.MEDIUM, Rating.HIGH)
 RATING_WEIGHTS = (70, 25, 5)

@@ -84,3 +84,27 @@ def test_covers_are_found_among_any_number_of_other_sets_of_attributes() -> None
     assert covering.add("covered", Filter.parse("b = 1 and c = 2 and x > 5")) == "wide"
     many = " and ".join(f"a{number} = 1" for number in range(20))
     assert covering.add("many", Filter.parse(many)) in {f"n{number}" for number in range(20)}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_those_that_a_newcomer_covers_step_back_if_they_are_asked_to(seed: int) -> None:
+    random = Random(seed)
+    covering = CoveringSet[int]()
+    filters: dict[int, Filter] = {}
+    for step in range(150):
+        if filters and random.random() < 0.4:
+            key = random.choice(list(filters))
+            del filters[key]
+            covering.remove(key)
+        else:
+            filters[step] = random_filter(random)
+            before = {k for k in filters if k != step and covering.front_of(k) is None}
+            if covering.add(step, filters[step]) is None:
+                stepped = set(covering.step_back(step))
+                covered = {k for k in before if filters[step].covers(filters[k])}
+                assert stepped == covered, f"seed {seed} at step {step}"
+        covering.check()
+        fronts = [k for k in filters if covering.front_of(k) is None]
+        for front in fronts:
+            others = [k for k in fronts if k != front and filters[k].covers(filters[front])]
+            assert not others, f"seed {seed}: {front} should stand behind {others}"

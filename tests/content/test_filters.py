@@ -289,3 +289,25 @@ def test_a_filter_has_one_to_sixty_four_predicates() -> None:
     for count in (0, PREDICATES_PER_FILTER_MAX + 1):
         with pytest.raises(ContentError, match=f"a filter of {count} predicates"):
             Filter([one] * count)
+
+
+def test_an_advertisement_permits_by_values_also_when_it_knows_the_names() -> None:
+    advertisement = Filter.parse("class = 'STOCK' and price > 5 and note is present")
+    for _ in range(2):
+        assert advertisement.permits({"class": "STOCK", "price": 6, "note": "x"})
+        assert not advertisement.permits({"class": "STOCK", "price": 5, "note": "x"})
+        assert not advertisement.permits({"class": "BOND", "price": 6, "note": "x"})
+        assert not advertisement.permits({"class": "STOCK", "price": 6})
+        assert not advertisement.permits({"class": "STOCK", "price": 6, "note": "x", "more": 1})
+
+
+def test_an_advertisement_permits_any_order_of_attributes() -> None:
+    names = [f"a{number}" for number in range(6)]
+    advertisement = Filter.parse(" and ".join(f"{name} is present" for name in names))
+    for _ in range(3):
+        for turn in range(30):
+            order = names[turn % 6 :] + names[: turn % 6]
+            if turn >= 6:
+                order.insert(turn % 5, order.pop())
+            assert advertisement.permits(dict.fromkeys(order, turn))
+            assert not advertisement.permits(dict.fromkeys(order[1:], turn))

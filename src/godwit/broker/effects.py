@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, final
 
 import msgspec
 
@@ -10,6 +10,7 @@ from godwit.broker.stimuli import Client, Neighbour
 from godwit.content.messages import Message, Notice, Publication
 
 
+@final
 class Send(msgspec.Struct, frozen=True):
     """Put `message` into the output queue of a neighbour."""
 
@@ -19,6 +20,7 @@ class Send(msgspec.Struct, frozen=True):
     """Overlay links the message will have crossed when it arrives."""
 
 
+@final
 class Deliver(msgspec.Struct, frozen=True):
     """Put a publication into the output queue of each of some subscribers."""
 
@@ -28,6 +30,7 @@ class Deliver(msgspec.Struct, frozen=True):
     """Overlay links between the publisher's broker and this one."""
 
 
+@final
 class Notify(msgspec.Struct, frozen=True):
     """Answer a client: something is in effect now, or was refused."""
 
@@ -35,6 +38,7 @@ class Notify(msgspec.Struct, frozen=True):
     notice: Notice
 
 
+@final
 class Submit(msgspec.Struct, frozen=True):
     """Put a module's message into this broker's own input queue, as if it had arrived."""
 
@@ -42,6 +46,7 @@ class Submit(msgspec.Struct, frozen=True):
     message: Message
 
 
+@final
 class SetTimer(msgspec.Struct, frozen=True):
     """Hand `TimerFired(module, name)` back when the time has come."""
 

@@ -75,6 +75,8 @@ class Sessions:
     def of(self, hop: Client | Module) -> Session:
         session = self._sessions.get(hop)
         if session is None:
+            if isinstance(hop, Client) and hop.name.startswith(RESERVED_PREFIX):
+                raise Refused(f"names that start with {RESERVED_PREFIX!r} are the brokers' own")
             session = self._sessions[hop] = Session(self.owner(hop))
         return session
 
@@ -84,14 +86,12 @@ class Sessions:
 
     def admit(self, message: Message, hop: Client | Module, now_s: float) -> Message:
         """Give the message back as the router may have it, or raise Refused."""
-        if isinstance(hop, Client) and hop.name.startswith(RESERVED_PREFIX):
-            raise Refused(f"names that start with {RESERVED_PREFIX!r} are the brokers' own")
         session = self.of(hop)
+        if type(message) is Publication:  # By far the most, and asked without a detour.
+            if not self._codec_checks_values:
+                message = _checked(message)
+            return _admit_publication(message, session, hop, now_s)
         match message:
-            case Publication():
-                if not self._codec_checks_values:
-                    message = _checked(message)
-                return _admit_publication(message, session, hop, now_s)
             case Advertisement():
                 _check_new(message, session)
                 if message.id in session.advertisements:
@@ -181,7 +181,7 @@ def _admit_publication(
     if not advertisement.permits(content):
         raise Refused(advertisement.why_not_permitted(content))
     is_control = is_control_content(content)
-    if is_control != isinstance(hop, Module):
+    if is_control is not (type(hop) is Module):
         raise Refused(CONTROL_IS_RESERVED if is_control else "a module speaks in control classes")
     if publication.ttl_hops is not None and not is_control:
         raise Refused("only control publications have a time to live")

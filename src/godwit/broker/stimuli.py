@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, final
 
 import msgspec
 
 from godwit.content.messages import Message
 
 
+@final
 class Neighbour(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A broker one overlay link away."""
 
     name: str
 
 
+@final
 class Client(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A publisher or subscriber attached to this broker."""
 
     name: str
 
 
+@final
 class Module(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A policy module inside this broker; to the router it is one more client."""
 
@@ -30,10 +33,12 @@ class Module(msgspec.Struct, frozen=True, order=True, cache_hash=True):
 Hop: TypeAlias = Neighbour | Client | Module
 
 
+@final
 class Started(msgspec.Struct, frozen=True):
     """The driver is ready to perform effects.  Comes once, before anything else."""
 
 
+@final
 class Received(msgspec.Struct, frozen=True):
     """A message arrived; `last_hop` is whoever handed it to us."""
 
@@ -43,6 +48,7 @@ class Received(msgspec.Struct, frozen=True):
     """Overlay links the message has crossed so far."""
 
 
+@final
 class TimerFired(msgspec.Struct, frozen=True):
     """A timer this broker asked for has come due."""
 
@@ -50,18 +56,21 @@ class TimerFired(msgspec.Struct, frozen=True):
     name: str
 
 
+@final
 class LinkUp(msgspec.Struct, frozen=True):
     """A link to a neighbour that knows nothing of us is ready; so do we of it."""
 
     neighbour: Neighbour
 
 
+@final
 class LinkDown(msgspec.Struct, frozen=True):
     """A link is gone for good, with what was on it; the neighbour forgets us as we forget it."""
 
     neighbour: Neighbour
 
 
+@final
 class ClientLeft(msgspec.Struct, frozen=True):
     """A client ended its session, or let it expire: whatever it held is withdrawn."""
 

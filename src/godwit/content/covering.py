@@ -8,6 +8,8 @@ This is the covering subscription set kept one level deep: the full poset (poset
 what covers what among the covered, which routing never asks and which costs more to keep.
 
 V1  A filter in front was covered by no other when it came; one behind is covered by its front.
+    Those that a newcomer covers stay in front unless the owner calls `step_back`: what was sent
+    over a link stays sent, but what decides where publications go should be little.
 V2  A front that leaves is replaced by the maximal ones among those behind it that no other
     front covers.
 
@@ -77,6 +79,43 @@ class CoveringSet(Generic[K]):
         stepped = [k for k in ordered if self._place(k, self._filters[k]) is None]
         return [k for k in stepped if not self._step_back(k)]  # V2: only the maximal ones.
 
+    def step_back(self, front: K) -> list[K]:
+        """Put other fronts that `front` covers behind it; the answer is who they are."""
+        filter = self._filters[front]
+        covered = [key for key, other in self._narrower(front, filter) if filter.covers(other)]
+        for key in covered:
+            self._move_behind(key, front)
+        return covered
+
+    def _narrower(self, key: K, filter: Filter) -> Iterator[tuple[K, Filter]]:
+        """Other fronts that fix what `filter` fixes, to the same values; SCAN_MAX at most."""
+        return islice(
+            (
+                (front, other)
+                for fronts in self._groups_within(_fixed(filter))
+                for front, other in fronts.items()
+                if front != key
+            ),
+            SCAN_MAX,
+        )
+
+    def _groups_within(self, fixed: dict[str, object]) -> Iterator[dict[K, Filter]]:
+        same = self._fronts.get(tuple(fixed), {}).get(tuple(fixed.values()))
+        if same:
+            yield same
+        looked = 0
+        for attributes, by_values in self._fronts.items():
+            if len(attributes) <= len(fixed) or not fixed.keys() <= set(attributes):
+                continue
+            places = [attributes.index(name) for name in fixed]
+            wanted = list(fixed.values())
+            for values, fronts in by_values.items():
+                looked += 1
+                if looked > SCAN_MAX:
+                    return
+                if [values[place] for place in places] == wanted:
+                    yield fronts
+
     def _place(self, key: K, filter: Filter) -> K | None:
         front = self._find_cover(key, filter)
         if front is None:
@@ -89,16 +128,19 @@ class CoveringSet(Generic[K]):
     def _step_back(self, key: K) -> bool:
         """Move a front behind another front that covers it; False if none does."""
         filter = self._filters[key]
-        if self._find_cover(key, filter) is None:
+        front = self._find_cover(key, filter)
+        if front is None:
             return False
-        self._leave_front(key, filter)
-        followers = self._behind.pop(key, {})
-        front = self._place(key, filter)
-        assert front is not None, "a cover was found a moment ago"
-        for follower in followers:  # What `key` covers, its own cover covers too.
-            self._front_of[follower] = front
-            self._behind[front][follower] = None
+        self._move_behind(key, front)
         return True
+
+    def _move_behind(self, key: K, front: K) -> None:
+        """Make one front, and all behind it, stand behind another that covers it."""
+        self._leave_front(key, self._filters[key])
+        behind = self._behind.setdefault(front, {})
+        for follower in (key, *self._behind.pop(key, {})):
+            self._front_of[follower] = front
+            behind[follower] = None
 
     def _find_cover(self, key: K, filter: Filter) -> K | None:
         equal = self._front_by_filter.get(filter)
@@ -160,6 +202,13 @@ class CoveringSet(Generic[K]):
                 assert front not in self._front_of, f"{front} is no front"
                 assert self._filters[front].covers(filter), f"V1: {front} does not cover {key}"
                 assert key in self._behind[front], f"{front} does not know {key} behind it"
+
+
+class FlatSet(CoveringSet[K]):
+    """The same without covering: every filter stands in front, whatever covers it."""
+
+    def _find_cover(self, key: K, filter: Filter) -> K | None:
+        return None
 
 
 def _fixed(filter: Filter) -> dict[str, object]:

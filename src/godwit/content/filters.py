@@ -24,6 +24,10 @@ from godwit.content.text import format_padres, format_readable, parse_predicates
 from godwit.content.values import CHARACTERS_PER_FILTER_MAX, PREDICATES_PER_FILTER_MAX, Record
 from godwit.errors import ContentError
 
+#: Orders of attributes that a filter, read as an advertisement, remembers to permit: a publisher
+#: has one or two.
+PERMITTED_NAMES_MAX = 16
+
 
 class Relation(Enum):
     """How the records of one filter relate to the records of another."""
@@ -39,7 +43,8 @@ class Filter:
     """A conjunction of predicates.  Immutable; equal to every filter with the same matches."""
 
     __slots__ = (
-        "_hash", "_others", "_present", "_texts", "constraints", "is_satisfiable", "predicates",
+        "_hash", "_others", "_permitted_names", "_present", "_texts", "_valued", "constraints",
+        "is_satisfiable", "predicates",
     )  # fmt: skip
 
     predicates: tuple[Predicate, ...]
@@ -84,6 +89,9 @@ class Filter:
             else:
                 self._others.append((attribute, constraint))
         self._present = frozenset(present) if present else None
+        # For `permits`: names that it found to be right, and what is then left to ask.
+        self._permitted_names: frozenset[tuple[str, ...]] = frozenset()
+        self._valued: Filter | None = None
 
     @classmethod
     def parse(cls, text: str) -> Filter:
@@ -138,7 +146,20 @@ class Filter:
 
     def permits(self, record: Record) -> bool:
         """Read as an advertisement: may a publication with this content be sent under it?"""
-        return record.keys() <= self.constraints.keys() and self.matches(record)
+        names = tuple(record)
+        if names not in self._permitted_names and not self._permits_names(names):
+            return False
+        return self._valued is None or self._valued.matches(record)
+
+    def _permits_names(self, names: tuple[str, ...]) -> bool:
+        there = set(names)
+        if not self.constraints.keys() >= there or not (self._present or frozenset()) <= there:
+            return False
+        if len(self._permitted_names) < PERMITTED_NAMES_MAX:
+            self._permitted_names |= {names}
+        valued = [p for p in self.predicates if self.constraints[p.attribute] != PRESENT]
+        self._valued = Filter(valued) if valued else None
+        return True
 
     def why_not_permitted(self, record: Record) -> str:
         """What is wrong with a record that this filter, read as an advertisement, forbids."""

@@ -7,7 +7,7 @@ wherever client names are, and a broker can tell whose they are.
 
 from __future__ import annotations
 
-from typing import Annotated, NewType, TypeAlias
+from typing import Annotated, NewType, TypeAlias, final
 
 import msgspec
 
@@ -82,6 +82,7 @@ class SubscriptionInEffect(Wired, frozen=True, kw_only=True, tag=6):
     edition: int = 0
 
 
+@final
 class Publication(Wired, frozen=True, kw_only=True, tag=7):
     """One event.  It carries no address: its content is its address.
 

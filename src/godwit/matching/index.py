@@ -109,7 +109,9 @@ class MatchingIndex(Generic[K]):
             group = schema.find(record)
             if group is None:
                 continue
-            few = group.draw_up() if group.few is None else group.few
+            few = group.few
+            if few is None:
+                few = group.draw_up()
             if few:
                 if matching := scan(few, record):
                     found.append(matching)

@@ -189,22 +189,23 @@ class BrokerNode:
     # -- messages ------------------------------------------------------------------------------
 
     def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
-        now_s = self.now_s()
         if not self._messages:
-            self._read_start_s = now_s
+            self._read_start_s = self.now_s()
         self._messages += 1
         self._bytes += len(body)
-        if isinstance(message, Publication):
+        if type(message) is Publication:
             self._publications += 1
         else:
             self.handled[type(message).__name__] += 1
-        if isinstance(source, ClientPort):
+        # All of one read came at the same time.
+        now_s = self._read_start_s
+        if source.is_link:
+            received = Received(message, source.hop, hops)
+            self._perform(self.broker.handle(received, now_s=now_s), body)
+        else:
             received = Received(message, source.hop)
             # What a client wrote is stamped first; what a neighbour wrote goes on as it is.
             self._perform(self.broker.handle(received, now_s=now_s), None)
-        else:
-            received = Received(message, source.hop, hops)
-            self._perform(self.broker.handle(received, now_s=now_s), body)
 
     def finish_read(self, source: Port) -> None:
         touched = self._touched
@@ -243,7 +244,7 @@ class BrokerNode:
         """Carry out what the broker asked for; a publication among it has `body`, if given."""
         ports, touched = self.ports, self._touched
         for effect in effects:
-            if isinstance(effect, Deliver):
+            if type(effect) is Deliver:
                 publication = effect.publication
                 if body is None:
                     body = encode_body(publication)
@@ -253,11 +254,11 @@ class BrokerNode:
                     port = ports[client]
                     port.put_publication(frame, is_control=publication.is_control)
                     touched[port] = None
-            elif isinstance(effect, Send):
+            elif type(effect) is Send:
                 message = effect.message
                 port = ports[effect.to]
                 touched[port] = None
-                if not isinstance(message, Publication):
+                if type(message) is not Publication:
                     port.put(encode(message, effect.hops))
                 elif effect.hops > HOPS_MAX:
                     self.dropped["too many hops"] += 1
@@ -266,7 +267,7 @@ class BrokerNode:
                         body = encode_body(message)
                     frame = framed(body, effect.hops)
                     port.put_publication(frame, is_control=message.is_control)
-            elif isinstance(effect, Notify):
+            elif type(effect) is Notify:
                 if effect.to in ports:  # Else it has just left.
                     port = ports[effect.to]
                     port.put(encode(effect.notice))

@@ -91,6 +91,7 @@ class Port(ABC):
     """Receives what its connection reads; see wire/connection.py."""
 
     hop: Client | Neighbour
+    is_link: bool
 
     def __init__(self, owner: Owner, stream_id: str) -> None:
         self.stream = Stream(stream_id)
@@ -270,7 +271,7 @@ class Port(ABC):
             message = self._decode(body)
         except DECODE_ERRORS as error:
             raise malformed(error) from None
-        if isinstance(message, (Acknowledge, Goodbye)):
+        if type(message) is Acknowledge or type(message) is Goodbye:
             self._on_signal(message)
         else:
             self.stream.received += 1
@@ -306,6 +307,8 @@ class Port(ABC):
 
 
 class ClientPort(Port):
+    is_link = False
+
     def __init__(self, owner: Owner, stream_id: str, name: str) -> None:
         super().__init__(owner, stream_id)
         self.hop: Client = Client(name)
@@ -318,20 +321,17 @@ class ClientPort(Port):
         return not self._is_isolated and super().is_congested
 
     @property
-    def _is_left_behind(self) -> bool:
-        """Does nobody wait for this client?  As long as they do, their windows bound its queue."""
-        return self._is_isolated or self.connection is None
-
-    @property
     def _return_s(self) -> float:
         return self._limits.session_s
 
     def put_publication(self, frame: bytes, *, is_control: bool) -> None:
-        waiting_bytes = self.stream.pending_bytes + len(frame)
-        if waiting_bytes > self._limits.client_queue_bytes and self._is_left_behind:
-            self._missing += 1
-            self.traffic.dropped += 1
-            return
+        # As long as somebody waits for this client, their windows bound its queue.
+        if self._is_isolated or self.connection is None:
+            waiting_bytes = self.stream.pending_bytes + len(frame)
+            if waiting_bytes > self._limits.client_queue_bytes:
+                self._missing += 1
+                self.traffic.dropped += 1
+                return
         if self._missing:
             self._report_missing()
         if is_control:
@@ -343,7 +343,8 @@ class ClientPort(Port):
         super().put(frame)
         # Answers are never dropped: they answer requests, and who asks should listen.
         waiting_bytes = self.stream.pending_bytes
-        if waiting_bytes > 2 * self._limits.client_queue_bytes and self._is_left_behind:
+        is_left_behind = self._is_isolated or self.connection is None
+        if waiting_bytes > 2 * self._limits.client_queue_bytes and is_left_behind:
             self._give_up("asks, and does not read the answers")
 
     def flush(self) -> None:
@@ -379,6 +380,8 @@ class ClientPort(Port):
 
 
 class LinkPort(Port):
+    is_link = True
+
     def __init__(self, owner: Owner, stream_id: str, name: str) -> None:
         super().__init__(owner, stream_id)
         self.hop: Neighbour = Neighbour(name)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from godwit.broker.stimuli import Hop, Neighbour
-from godwit.content.covering import CoveringSet
+from godwit.content.covering import CoveringSet, FlatSet
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
@@ -125,6 +125,8 @@ class InterestTable:
         of_hop = self._by_hop.setdefault((last_hop, entry.is_control), CoveringSet())
         if of_hop.add(subscription.id, subscription.filter) is None:
             self._index_front(entry)
+            for stepped in of_hop.step_back(subscription.id):
+                self._unindex_front(self._entries[stepped])
         return entry
 
     def remove(self, entry: SubscriptionEntry) -> None:
@@ -159,7 +161,7 @@ class InterestTable:
         wanting: dict[Hop, None] = {}
         for groups in self._index[publication.is_control].key_lists(publication.content):
             for group in groups:
-                wanting.update(group.hops)
+                wanting |= group.hops
         return wanting
 
     def check(self) -> None:
@@ -181,12 +183,11 @@ class InterestTable:
 class Link:
     """What one neighbour was told about the subscriptions of this broker's other hops."""
 
-    def __init__(self, neighbour: Neighbour) -> None:
+    def __init__(self, neighbour: Neighbour, *, covering: bool = True) -> None:
+        """Without `covering` nothing is held back."""
         self.neighbour = neighbour
-        self._planes: dict[bool, CoveringSet[SubscriptionId]] = {
-            False: CoveringSet(),
-            True: CoveringSet(),
-        }
+        told = CoveringSet[SubscriptionId] if covering else FlatSet[SubscriptionId]
+        self._planes: dict[bool, CoveringSet[SubscriptionId]] = {False: told(), True: told()}
         #: Sent and not confirmed -> the subscriptions that wait for that: itself, and those that
         #: were held back behind it.
         self.waiting: dict[SubscriptionId, dict[SubscriptionId, None]] = {}

@@ -66,8 +66,11 @@ Answers = list[Send | Confirm]
 class TreeRouting:
     """The routing strategy of one broker in an acyclic overlay with FIFO links."""
 
-    def __init__(self, neighbours: Iterable[str]) -> None:
-        self._links = {n: Link(n) for n in map(Neighbour, sorted(neighbours))}
+    def __init__(self, neighbours: Iterable[str], *, covering: bool = True) -> None:
+        """Without `covering` every subscription goes wherever it is announced: for comparison."""
+        self._covering = covering
+        names = map(Neighbour, sorted(neighbours))
+        self._links = {name: Link(name, covering=covering) for name in names}
         self._advertisements = AdvertisementTable()
         self._interests = InterestTable()
 
@@ -108,7 +111,7 @@ class TreeRouting:
     def link_up(self, neighbour: Neighbour) -> Answers:
         """Tell a new neighbour every advertisement; subscriptions follow those it tells us."""
         assert neighbour not in self._links, f"{neighbour.name} is linked already"
-        self._links[neighbour] = Link(neighbour)
+        self._links[neighbour] = Link(neighbour, covering=self._covering)
         answers: Answers = []
         for entry in self._advertisements:
             answers.append(Send(neighbour, entry.advertisement))

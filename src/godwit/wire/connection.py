@@ -132,18 +132,20 @@ class Connection(asyncio.Protocol):
 
     def _read_frames(self, data: bytes) -> int:
         """Hand over every complete frame; the answer is where the incomplete one starts."""
+        header_bytes, unpack = HEADER.size, HEADER.unpack_from
         start, end = 0, len(data)
-        while end - start >= HEADER.size and not self._is_over:
-            length, hops = HEADER.unpack_from(data, start)
+        while end - start >= header_bytes and not self._is_over:
+            length, hops = unpack(data, start)
             if length > self.frame_bytes_max:
                 raise PeerError(f"a frame of {length} bytes; at most {self.frame_bytes_max}")
-            following = start + HEADER.size + length
+            body = start + header_bytes
+            following = body + length
             if following > end:
-                self._needed_bytes = HEADER.size + length
+                self._needed_bytes = header_bytes + length
                 return start
-            self.receiver.on_frame(hops, data[start + HEADER.size : following])
+            self.receiver.on_frame(hops, data[body:following])
             start = following
-        self._needed_bytes = HEADER.size
+        self._needed_bytes = header_bytes
         return start
 
     def pause_writing(self) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct as Packing
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, final
 
 import msgspec
 
@@ -87,12 +87,14 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     """How often both sides say something at least: what the more impatient one wants."""
 
 
+@final
 class Acknowledge(Wired, frozen=True, kw_only=True, tag=22):
     """So many numbered frames have arrived.  Also says: I am alive."""
 
     received: Position
 
 
+@final
 class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
     """The stream ends here, and why."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Confirm
+from godwit.broker.routing import Answer
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.messages import Publication, Unsubscription
 from godwit.overlay.tables import SubscriptionEntry
@@ -78,7 +78,7 @@ class KeepsTheWaitingWaiting(TreeRouting):
         return super()._untell(neighbour, entry)
 
 
-def is_unsubscription(answer: Send | Confirm) -> bool:
+def is_unsubscription(answer: Answer) -> bool:
     return isinstance(answer, Send) and isinstance(answer.message, Unsubscription)
 
 

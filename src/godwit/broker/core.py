@@ -27,7 +27,7 @@ from typing import assert_never
 from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
 from godwit.broker.meters import Meters
 from godwit.broker.modules import BrokerView, PolicyModule, Request, Timer
-from godwit.broker.routing import Confirm, Routing
+from godwit.broker.routing import Answer, MovedAway, Routing
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
     Client,
@@ -43,11 +43,18 @@ from godwit.broker.stimuli import (
     TimerFired,
 )
 from godwit.content.messages import (
+    Absent,
     AdvertisementInEffect,
+    Depart,
     Message,
+    Pause,
+    Paused,
+    Present,
     Publication,
     Refusal,
     RoutingMessage,
+    Sweep,
+    Swept,
 )
 
 
@@ -79,6 +86,7 @@ class Broker:
                 return self._on_request(message, hop, now_s)
             if type(message) is Publication:
                 return self._on_publication(message, hop, stimulus.hops, now_s)
+            assert not isinstance(message, Depart | Pause), "brokers do not move like that"
             return self._on_routing_message(message, hop, now_s)
         match stimulus:
             case TimerFired(module=module, name=name):
@@ -109,6 +117,8 @@ class Broker:
             return self._refuse(message, hop, str(refused))
         if type(admitted) is Publication:
             return self._on_publication(admitted, hop, 0, now_s)
+        if isinstance(admitted, Pause):  # All that it sent before was handled before.
+            return [Notify(hop, Paused(move=admitted.move))] if isinstance(hop, Client) else []
         return self._on_routing_message(admitted, hop, now_s)
 
     def _refuse(self, message: Message, hop: Client | Module, reason: str) -> list[Effect]:
@@ -116,6 +126,8 @@ class Broker:
         assert isinstance(hop, Client), f"{hop} submitted what the broker refuses: {reason}"
         if isinstance(message, Publication):
             about = f"{message.publisher}#{message.sequence}"
+        elif isinstance(message, Present | Absent | Sweep | Depart | Pause):
+            about = type(message).__name__
         else:
             about = message.id
         return [Notify(hop, Refusal(about=about, reason=reason))]
@@ -129,18 +141,21 @@ class Broker:
     def _on_routing_message(self, message: RoutingMessage, hop: Hop, now_s: float) -> list[Effect]:
         return self._performed(self.routing.handle(message, hop), now_s)
 
-    def _performed(self, answers: Iterable[Send | Confirm], now_s: float) -> list[Effect]:
+    def _performed(self, answers: Iterable[Answer], now_s: float) -> list[Effect]:
         """Turn what the router answers into effects."""
         effects: list[Effect] = []
         for effect in answers:
-            if not isinstance(effect, Confirm):
+            if isinstance(effect, Send):
                 effects.append(effect)
+                continue
+            if isinstance(effect, MovedAway):
+                self.sessions.release(effect.id, effect.publisher)
                 continue
             if isinstance(effect.notice, AdvertisementInEffect):
                 self.sessions.confirm(effect.notice.id, effect.to)
             if isinstance(effect.to, Client):
                 effects.append(Notify(effect.to, effect.notice))
-            else:
+            elif not isinstance(effect.notice, Swept):
                 name = effect.to.name
                 effects += self._perform(
                     name, self.modules[name].on_in_effect(effect.notice, now_s)

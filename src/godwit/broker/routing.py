@@ -8,25 +8,38 @@ because what becomes of a copy (delivery, link, module) is the same in every ove
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from godwit.broker.effects import Send
 from godwit.broker.stimuli import Client, Hop, Module, Neighbour
 from godwit.content.messages import (
+    AdvertisementId,
     AdvertisementInEffect,
     Publication,
     RoutingMessage,
     SubscriptionInEffect,
+    Swept,
 )
 
 
 class Confirm(msgspec.Struct, frozen=True):
-    """Tell the client or module that asked: it is in effect now."""
+    """Tell the client or module that asked: it is in effect now, or its way is swept."""
 
     to: Client | Module
-    notice: AdvertisementInEffect | SubscriptionInEffect
+    notice: AdvertisementInEffect | SubscriptionInEffect | Swept
+
+
+class MovedAway(msgspec.Struct, frozen=True):
+    """The publisher of an advertisement is at another broker now."""
+
+    publisher: Client | Module
+    id: AdvertisementId
+
+
+#: What a router may answer.
+Answer: TypeAlias = Send | Confirm | MovedAway
 
 
 class Tables(msgspec.Struct, frozen=True):
@@ -49,15 +62,15 @@ class Routing(Protocol):
         """Advertisements in the tables."""
         ...
 
-    def handle(self, message: RoutingMessage, last_hop: Hop) -> Sequence[Send | Confirm]:
+    def handle(self, message: RoutingMessage, last_hop: Hop) -> Sequence[Answer]:
         """Take in one message about advertisements or subscriptions."""
         ...
 
-    def link_up(self, neighbour: Neighbour) -> Sequence[Send | Confirm]:
+    def link_up(self, neighbour: Neighbour) -> Sequence[Answer]:
         """A link to a neighbour that knows nothing of us is there."""
         ...
 
-    def link_down(self, neighbour: Neighbour) -> Sequence[Send | Confirm]:
+    def link_down(self, neighbour: Neighbour) -> Sequence[Answer]:
         """A link is gone for good, and all that came over it is to be withdrawn."""
         ...
 

@@ -31,10 +31,15 @@ from godwit.content.messages import (
     SEQUENCE_MAX,
     Advertisement,
     AdvertisementId,
+    Depart,
     Message,
+    Pause,
+    Present,
     Publication,
+    RoutingMessage,
     Subscription,
     SubscriptionId,
+    Sweep,
     Unadvertisement,
     Unsubscription,
     body_bytes,
@@ -84,7 +89,9 @@ class Sessions:
         """The name that ids and publications of `hop` carry."""
         return hop.name if isinstance(hop, Client) else module_owner(self._broker, hop.name)
 
-    def admit(self, message: Message, hop: Client | Module, now_s: float) -> Message:
+    def admit(
+        self, message: Message, hop: Client | Module, now_s: float
+    ) -> RoutingMessage | Publication | Pause:
         """Give the message back as the router may have it, or raise Refused."""
         session = self.of(hop)
         if type(message) is Publication:  # By far the most, and asked without a detour.
@@ -114,6 +121,14 @@ class Sessions:
                 if message.id not in session.subscriptions:
                     raise Refused(f"{session.owner} has no subscription {message.id}")
                 session.subscriptions.remove(message.id)
+            case Depart():
+                # So that what sweeps the client's way finds its way.
+                return Present(broker=self._broker)
+            case Sweep():
+                if message.client != session.owner:
+                    raise Refused(f"{session.owner} cannot sweep for {message.client}")
+            case Pause():
+                pass
             case _:
                 raise Refused("only brokers confirm that something is in effect")
         return message
@@ -132,6 +147,13 @@ class Sessions:
             *(Unsubscription(id=id) for id in sorted(session.subscriptions)),
             *(Unadvertisement(id=id) for id in session.advertisements),
         ]
+
+    def release(self, advertisement: AdvertisementId, hop: Client | Module) -> None:
+        """The client has taken its advertisement to another broker."""
+        session = self._sessions.get(hop)
+        if session is not None:
+            session.advertisements.pop(advertisement, None)
+            session.in_effect.discard(advertisement)
 
     def confirm(self, advertisement: AdvertisementId, hop: Client | Module) -> None:
         """The router says that an advertisement is in effect."""

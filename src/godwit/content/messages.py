@@ -110,6 +110,76 @@ class Publication(Wired, frozen=True, kw_only=True, tag=7):
     """Set by the first broker: the publication as it travels."""
 
 
+@final
+class Turn(Wired, frozen=True, kw_only=True, tag=10):
+    """The publisher has moved: it is now where this message comes from (the thesis's MUM).
+
+    Runs from its new broker to its old one, along the last hops of the advertisement.
+    """
+
+    id: AdvertisementId
+    edition: int
+
+
+@final
+class Turned(Wired, frozen=True, kw_only=True, tag=11):
+    """All brokers on the way have turned (MCM).  Runs back, behind the last old publication."""
+
+    id: AdvertisementId
+    edition: int
+
+
+@final
+class Present(Wired, frozen=True, kw_only=True, tag=12):
+    """There is such a broker in this direction.  Floods, when its clients begin to move away."""
+
+    broker: str
+
+
+@final
+class Absent(Wired, frozen=True, kw_only=True, tag=13):
+    """There is no such broker in this direction any more."""
+
+    broker: str
+
+
+@final
+class Sweep(Wired, frozen=True, kw_only=True, tag=14):
+    """Runs from a client's new broker to its old one, behind all publications on the way."""
+
+    client: str
+    to: str
+    move: int
+
+
+@final
+class Swept(Wired, frozen=True, kw_only=True, tag=15):
+    """To the client, by its old broker: nothing follows that the new one does not have."""
+
+    move: int
+
+
+@final
+class Depart(Wired, frozen=True, kw_only=True, tag=16):
+    """A client tells its broker that it is about to move away."""
+
+    move: int
+
+
+@final
+class Pause(Wired, frozen=True, kw_only=True, tag=17):
+    """A client asks to be told when all that it sent before was handled."""
+
+    move: int
+
+
+@final
+class Paused(Wired, frozen=True, kw_only=True, tag=18):
+    """The answer."""
+
+    move: int
+
+
 class Refusal(Wired, frozen=True, kw_only=True, tag=8):
     """A broker did not do what a client asked; `about` names the request, `reason` the rule."""
 
@@ -124,9 +194,16 @@ RoutingMessage: TypeAlias = (
     | Subscription
     | Unsubscription
     | SubscriptionInEffect
+    | Turn
+    | Turned
+    | Present
+    | Absent
+    | Sweep
 )
-Message: TypeAlias = RoutingMessage | Publication
-Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal
+#: What a client that moves asks of its brokers, besides what every client asks.
+MovingRequest: TypeAlias = Depart | Pause
+Message: TypeAlias = RoutingMessage | Publication | MovingRequest
+Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused
 
 
 def is_control_content(content: Record) -> bool:

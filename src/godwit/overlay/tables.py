@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.covering import CoveringSet, FlatSet
 from godwit.content.filters import Filter
@@ -32,6 +34,9 @@ class AdvertisementEntry:
     last_hop: Hop
     unconfirmed: set[Neighbour]
     """Neighbours it was flooded to that have not confirmed it."""
+
+    leaving: Hop | None = None
+    """Where its publisher was before it moved, while publications may still come from there."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,11 +74,30 @@ class AdvertisementTable:
         by_hop[advertisement.id] = advertisement.filter
 
     def remove(self, id: AdvertisementId) -> None:
-        entry = self._entries.pop(id)
-        by_hop = self._filters_by_hop[entry.last_hop]
+        entry = self._entries[id]
+        self.settle(entry)
+        del self._entries[id]
+        self._leave(id, entry.last_hop)
+
+    def turn(self, entry: AdvertisementEntry, edition: int, last_hop: Hop) -> None:
+        """The publisher is elsewhere; until `settle` the advertisement counts for both hops."""
+        self.settle(entry)
+        entry.leaving = entry.last_hop
+        entry.advertisement = replace(entry.advertisement, edition=edition)
+        entry.last_hop = last_hop
+        self.add(entry)
+
+    def settle(self, entry: AdvertisementEntry) -> None:
+        """Nothing comes from its former place any more."""
+        if entry.leaving is not None:
+            self._leave(entry.advertisement.id, entry.leaving)
+            entry.leaving = None
+
+    def _leave(self, id: AdvertisementId, hop: Hop) -> None:
+        by_hop = self._filters_by_hop[hop]
         del by_hop[id]
         if not by_hop:
-            del self._filters_by_hop[entry.last_hop]
+            del self._filters_by_hop[hop]
 
     def is_announced(self, interest: Filter, hop: Hop) -> bool:
         """Does some advertisement that came from `hop` announce what `interest` wants?"""

@@ -38,20 +38,26 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Confirm, Tables
+from godwit.broker.routing import Answer, Confirm, MovedAway, Tables
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.messages import (
+    Absent,
     Advertisement,
     AdvertisementId,
     AdvertisementInEffect,
+    Present,
     Publication,
     RoutingMessage,
     Subscription,
     SubscriptionId,
     SubscriptionInEffect,
+    Sweep,
+    Turn,
+    Turned,
     Unadvertisement,
     Unsubscription,
 )
+from godwit.overlay.presence import Presence
 from godwit.overlay.tables import (
     AdvertisementEntry,
     AdvertisementTable,
@@ -60,7 +66,7 @@ from godwit.overlay.tables import (
     SubscriptionEntry,
 )
 
-Answers = list[Send | Confirm]
+Answers = list[Answer]
 
 
 class TreeRouting:
@@ -73,6 +79,7 @@ class TreeRouting:
         self._links = {name: Link(name, covering=covering) for name in names}
         self._advertisements = AdvertisementTable()
         self._interests = InterestTable()
+        self._presence = Presence()
 
     @property
     def subscription_count(self) -> int:
@@ -103,6 +110,16 @@ class TreeRouting:
                 return self._on_advertisement_in_effect(message, last_hop)
             case Unadvertisement(id=id):
                 return self._on_unadvertisement(id, last_hop)
+            case Turn():
+                return self._on_turn(message, last_hop)
+            case Turned():
+                return self._on_turned(message, last_hop)
+            case Present(broker=broker):
+                return self._presence.on_present(broker, last_hop, list(self._links))
+            case Absent(broker=broker):
+                return self._presence.on_absent(broker, last_hop, list(self._links))
+            case Sweep():
+                return self._presence.on_sweep(message)
             case _:
                 assert_never(message)
 
@@ -118,7 +135,7 @@ class TreeRouting:
             # What is in effect already stays so: in effect means on the links there were.
             if entry.unconfirmed:
                 entry.unconfirmed.add(neighbour)
-        return answers
+        return answers + self._presence.link_up(neighbour)
 
     def link_down(self, neighbour: Neighbour) -> Answers:
         """Withdraw all that came from a neighbour, and wait no longer for its confirmations."""
@@ -139,26 +156,36 @@ class TreeRouting:
         for interest in self._interests:
             interest.unconfirmed.discard(neighbour)
             answers += self._confirm_if_complete(interest)
-        return answers
+        return answers + self._presence.link_down(neighbour, list(self._links))
 
     # -- advertisements ------------------------------------------------------------------------
 
     def _on_advertisement(self, advertisement: Advertisement, last_hop: Hop) -> Answers:
         known = self._advertisements.get(advertisement.id)
-        if known is not None:  # A repetition, or an id used twice: the first one stands.
+        if known is not None:
+            edition = advertisement.edition
+            if edition > known.advertisement.edition and not isinstance(last_hop, Neighbour):
+                return self._turn(known, edition, last_hop)  # Its publisher has moved here.
+            # A repetition, or an id used twice: the first one stands.
             return [] if known.unconfirmed else self._confirm_advertisement(known, last_hop)
         others = [neighbour for neighbour in self._links if neighbour != last_hop]
         entry = AdvertisementEntry(advertisement, last_hop, set(others))
         self._advertisements.add(entry)
         answers: Answers = [Send(neighbour, advertisement) for neighbour in others]
+        answers += self._tell_announced(advertisement, last_hop)
+        if not others:
+            answers += self._confirm_advertisement(entry, last_hop)
+        return answers
+
+    def _tell_announced(self, advertisement: Advertisement, last_hop: Hop) -> Answers:
+        """Send what an advertisement announces to where it came from."""
+        answers: Answers = []
         if isinstance(last_hop, Neighbour):
             for interest in self._interests:
                 if self._may_travel(interest, last_hop) and advertisement.filter.announces(
                     interest.subscription.filter
                 ):
                     answers += self._tell(last_hop, interest)
-        if not others:
-            answers += self._confirm_advertisement(entry, last_hop)
         return answers
 
     def _on_advertisement_in_effect(self, notice: AdvertisementInEffect, last_hop: Hop) -> Answers:
@@ -199,6 +226,41 @@ class TreeRouting:
         for entry in sorted(pointless, key=link.was_sent):
             answers += self._untell(neighbour, entry)
         return answers
+
+    # -- publishers that move ------------------------------------------------------------------
+
+    def _on_turn(self, turn: Turn, last_hop: Hop) -> Answers:
+        entry = self._advertisements.get(turn.id)
+        if entry is None or entry.advertisement.edition >= turn.edition:
+            return []  # It was withdrawn meanwhile.
+        return self._turn(entry, turn.edition, last_hop)
+
+    def _turn(self, entry: AdvertisementEntry, edition: int, new: Hop) -> Answers:
+        """The publisher is at `new` from now on; what wants its publications goes there too."""
+        old = entry.last_hop
+        self._advertisements.turn(entry, edition, new)
+        id = entry.advertisement.id
+        answers = self._tell_announced(entry.advertisement, new)
+        if isinstance(old, Neighbour):
+            return [*answers, Send(old, Turn(id=id, edition=edition))]
+        self._advertisements.settle(entry)
+        answers.append(MovedAway(old, id))
+        if isinstance(new, Neighbour):
+            answers.append(Send(new, Turned(id=id, edition=edition)))
+        return answers
+
+    def _on_turned(self, turned: Turned, last_hop: Hop) -> Answers:
+        """Behind the last publication from its former place: only now take back (E10)."""
+        entry = self._advertisements.get(turned.id)
+        if entry is None or entry.advertisement.edition != turned.edition:
+            return []
+        self._advertisements.settle(entry)
+        answers: Answers = []
+        if isinstance(last_hop, Neighbour) and last_hop in self._links:
+            answers += self._take_back(last_hop)
+        if isinstance(entry.last_hop, Neighbour):
+            return [*answers, Send(entry.last_hop, turned)]
+        return answers + self._confirm_advertisement(entry, entry.last_hop)
 
     # -- subscriptions -------------------------------------------------------------------------
 

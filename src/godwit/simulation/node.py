@@ -82,7 +82,7 @@ class SimulatedBroker:
     # shorter way to what it needs.
     __slots__ = (
         "_access", "_agenda", "_check", "_engine", "_hop", "_matching_delay_s", "_observer",
-        "_output", "_resources", "_wants_matched", "broker", "clients", "is_up", "name",
+        "_output", "_resources", "_wants_matched", "broker", "clients", "is_up", "movers", "name",
         "neighbours", "queued_bytes", "queued_bytes_max",
     )  # fmt: skip
 
@@ -102,6 +102,8 @@ class SimulatedBroker:
         self.is_up = True
         self.neighbours: dict[Neighbour, NeighbourPort] = {}
         self.clients: dict[Client, Callable[[Notice], None]] = {}
+        self.movers: dict[Client, Callable[[Publication, int], None]] = {}
+        """Clients that are moving, or have left: they look at each publication themselves."""
         self.queued_bytes = 0
         self.queued_bytes_max = 0
         self._hop = Neighbour(broker.name)
@@ -163,9 +165,7 @@ class SimulatedBroker:
             return
         size = size_bytes(message)
         self._occupy(size)
-        # By its content: a module's publication is not stamped yet.
-        is_control = isinstance(message, Publication) and is_control_content(message.content)
-        engine.wait((received, size, now_s), is_control, now_s)
+        engine.wait((received, size, now_s), goes_first(message), now_s)
 
     def _is_too_much(self, message: Message) -> bool:
         """Only publications are dropped; what they cause in the output queues is kept."""
@@ -238,7 +238,7 @@ class SimulatedBroker:
             else:
                 self._occupy(size)
                 self.broker.meters.on_queued(size)
-                output.wait((effect, size), _is_control(effect), done_s)
+                output.wait((effect, size), goes_first(_carried(effect)), done_s)
         if is_free:
             output.free_at_s = start_s
 
@@ -291,9 +291,16 @@ class SimulatedBroker:
         self.clients[notify.to](notify.notice)
 
     def _deliver(self, deliver: Deliver, _departed_s: float) -> None:
-        names = [client.name for client in deliver.to]
-        now_s = self._agenda.now_s
-        self._observer.on_delivered(names, deliver.publication, deliver.hops, now_s)
+        clients: Sequence[Client] = deliver.to
+        if self.movers:
+            moving = [client for client in clients if client in self.movers]
+            clients = [client for client in clients if client not in self.movers]
+            for client in moving:
+                self.movers[client](deliver.publication, deliver.hops)
+        if clients:
+            names = [client.name for client in clients]
+            now_s = self._agenda.now_s
+            self._observer.on_delivered(names, deliver.publication, deliver.hops, now_s)
 
     def _occupy(self, size: int) -> None:
         self.queued_bytes += size
@@ -316,6 +323,6 @@ def _carried(effect: Outgoing | Received) -> Message | Notice:
     return effect.publication if isinstance(effect, Deliver) else effect.notice
 
 
-def _is_control(effect: Outgoing) -> bool:
-    carried = _carried(effect)
-    return isinstance(carried, Publication) and carried.is_control
+def goes_first(message: Message | Notice) -> bool:
+    """Does it overtake what waits?  By its content: a module's publication is not stamped yet."""
+    return isinstance(message, Publication) and is_control_content(message.content)

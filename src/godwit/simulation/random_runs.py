@@ -39,6 +39,9 @@ class RandomRun:
     unconfirmed: int
     """What clients wait for to be in effect when everything has been quiet for long."""
 
+    moves: int
+    """How many moves clients began."""
+
     leftovers: int
     """Table entries of all brokers after everybody has withdrawn everything."""
 
@@ -100,13 +103,22 @@ def random_run(
         simulator.at(leaves_s, client.withdraw_everything)
     simulator.run()
     oracle.finish(simulator.now_s)
+    return verdict(seed, simulator, oracle, statistics, unconfirmed)
+
+
+def verdict(
+    seed: int, simulator: Simulator, oracle: Oracle, statistics: Statistics, unconfirmed: int
+) -> RandomRun:
+    """What came of a run that is over, all having withdrawn everything."""
+    clients = simulator.clients.values()
     return RandomRun(
         seed=seed,
-        brokers=len(topology.brokers),
+        brokers=len(simulator.brokers),
         oracle=oracle,
         statistics=statistics,
-        refusals=sum(len(client.refusals) for client in simulator.clients.values()),
-        unconfirmed=unconfirmed,
+        refusals=sum(len(client.refusals) for client in clients),
+        unconfirmed=unconfirmed + sum(client.mover.is_moving for client in clients),
+        moves=sum(client.mover.moves for client in clients),
         leftovers=sum(_entries(node.broker.routing) for node in simulator.brokers.values()),
     )
 

@@ -28,6 +28,7 @@ from godwit.overlay.tree import TreeRouting
 from godwit.simulation.agenda import Action, Agenda
 from godwit.simulation.clients import SimulatedClient
 from godwit.simulation.faults import Fault
+from godwit.simulation.homes import Home
 from godwit.simulation.injection import inject
 from godwit.simulation.node import NeighbourPort, SimulatedBroker, Wire
 from godwit.simulation.observers import Observer, Observers
@@ -92,23 +93,30 @@ class Simulator:
     def now_s(self) -> float:
         return self.agenda.now_s
 
-    def client(self, name: str, *, at: str) -> SimulatedClient:
-        """A new client, attached to broker `at`."""
+    def client(self, name: str, *, at: str, may_move: bool = False) -> SimulatedClient:
+        """A new client, attached to broker `at`.
+
+        Only one that `may_move` can take subscriptions along: it has to look at every publication
+        from the beginning, which takes time.  Publishers can always move.
+        """
         if name in self.clients:
             raise UsageError(f"there is a client {name} already")
         if at not in self.brokers:
             raise UsageError(f"there is no broker {at}")
-        node = self.brokers[at]
         client = SimulatedClient(
             name,
+            at=at,
+            may_move=may_move,
+            find_home=self._home,
             agenda=self.agenda,
-            uplink=Wire(self._link, self._random),
-            arrive=node.arrive,
             observer=self._observer,
         )
-        node.clients[Client(name)] = client.receive
         self.clients[name] = client
         return client
+
+    def _home(self, client: str, at: str) -> Home:
+        """A connection of a client to a broker."""
+        return Home(Client(client), self.brokers[at], Wire(self._link, self._random), self.agenda)
 
     def at(self, at_s: float, action: Action, *args: Any) -> None:
         """Call `action(*args)` when the virtual clock shows `at_s`."""

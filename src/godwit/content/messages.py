@@ -34,7 +34,11 @@ class Wired(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Advertisement(Wired, frozen=True, kw_only=True, tag=1):
-    """A client announces what it is going to publish.  Floods the overlay."""
+    """A client announces what it is going to publish.  Floods the overlay.
+
+    One with a higher edition than is known says that the publisher has moved, and is now where
+    this message comes from (the thesis's MUM).  It goes where the former edition came from.
+    """
 
     id: AdvertisementId
     filter: Filter
@@ -50,7 +54,10 @@ class Unadvertisement(Wired, frozen=True, kw_only=True, tag=2):
 
 
 class AdvertisementInEffect(Wired, frozen=True, kw_only=True, tag=3):
-    """From here on, what is published under the advertisement reaches every subscription."""
+    """From here on, what is published under the advertisement reaches every subscription.
+
+    It follows the last publication from a former place of the publisher (the thesis's MCM).
+    """
 
     id: AdvertisementId
     edition: int = 0
@@ -108,25 +115,6 @@ class Publication(Wired, frozen=True, kw_only=True, tag=7):
 
     size_bytes: int = 0
     """Set by the first broker: the publication as it travels."""
-
-
-@final
-class Turn(Wired, frozen=True, kw_only=True, tag=10):
-    """The publisher has moved: it is now where this message comes from (the thesis's MUM).
-
-    Runs from its new broker to its old one, along the last hops of the advertisement.
-    """
-
-    id: AdvertisementId
-    edition: int
-
-
-@final
-class Turned(Wired, frozen=True, kw_only=True, tag=11):
-    """All brokers on the way have turned (MCM).  Runs back, behind the last old publication."""
-
-    id: AdvertisementId
-    edition: int
 
 
 @final
@@ -194,8 +182,6 @@ RoutingMessage: TypeAlias = (
     | Subscription
     | Unsubscription
     | SubscriptionInEffect
-    | Turn
-    | Turned
     | Present
     | Absent
     | Sweep

@@ -64,7 +64,7 @@ def goes_without_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def sweep(self: Move) -> list[Order]:
         self.phase = Phase.SWEEPING
-        return self._on_swept()
+        return self._handed() + self._pause()
 
     monkeypatch.setattr(Move, "_sweep", sweep)
 
@@ -106,7 +106,7 @@ def believes_everything_to_be_new(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def does_not_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """The publisher does not wait until its old broker has handled what it sent."""
-    monkeypatch.setattr(Move, "_pause", lambda self: self._turn() if self.advertisements else [])
+    monkeypatch.setattr(Move, "_pause", lambda self: self._turn() if self.advertisements else self._arrive())
 
 
 @pytest.mark.parametrize(

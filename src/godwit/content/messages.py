@@ -28,6 +28,10 @@ SEQUENCE_MAX = 2**63 - 1
 #: Ids, sequence number, flags and time stamps of one message, about.
 HEADER_BYTES = 40
 
+#: Which move of a client this is about.
+MoveNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
+ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=ID_LENGTH_MAX)]
+
 
 class Wired(msgspec.Struct, frozen=True, array_like=True):
     """A message: on a wire it is an array that starts with the tag of its kind."""
@@ -121,51 +125,65 @@ class Publication(Wired, frozen=True, kw_only=True, tag=7):
 class Present(Wired, frozen=True, kw_only=True, tag=12):
     """There is such a broker in this direction.  Floods, when its clients begin to move away."""
 
-    broker: str
+    broker: ShortText
 
 
 @final
 class Absent(Wired, frozen=True, kw_only=True, tag=13):
     """There is no such broker in this direction any more."""
 
-    broker: str
+    broker: ShortText
 
 
 @final
 class Sweep(Wired, frozen=True, kw_only=True, tag=14):
     """Runs from a client's new broker to its old one, behind all publications on the way."""
 
-    client: str
-    to: str
-    move: int
+    client: ShortText
+    to: ShortText
+    move: MoveNumber
 
 
 @final
 class Swept(Wired, frozen=True, kw_only=True, tag=15):
     """To the client, by its old broker: nothing follows that the new one does not have."""
 
-    move: int
+    move: MoveNumber
 
 
 @final
 class Depart(Wired, frozen=True, kw_only=True, tag=16):
     """A client tells its broker that it is about to move away."""
 
-    move: int
+    move: MoveNumber
 
 
 @final
 class Pause(Wired, frozen=True, kw_only=True, tag=17):
     """A client asks to be told when all that it sent before was handled."""
 
-    move: int
+    move: MoveNumber
 
 
 @final
 class Paused(Wired, frozen=True, kw_only=True, tag=18):
     """The answer."""
 
-    move: int
+    move: MoveNumber
+
+
+@final
+class MoveTo(Wired, frozen=True, kw_only=True, tag=19):
+    """A broker asks a client to move to another one (the thesis's migrate)."""
+
+    address: ShortText
+    """Where to call: godwit://HOST:PORT."""
+
+    broker: ShortText = ""
+    """Who should answer there; nobody in particular if it is not given."""
+
+    within_s: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """A client that has not arrived after so long stays."""
 
 
 class Refusal(Wired, frozen=True, kw_only=True, tag=8):
@@ -189,7 +207,7 @@ RoutingMessage: TypeAlias = (
 #: What a client that moves asks of its brokers, besides what every client asks.
 MovingRequest: TypeAlias = Depart | Pause
 Message: TypeAlias = RoutingMessage | Publication | MovingRequest
-Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused
+Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused | MoveTo
 
 
 def is_control_content(content: Record) -> bool:

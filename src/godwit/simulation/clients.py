@@ -19,6 +19,7 @@ from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
     Message,
+    MoveTo,
     Notice,
     Paused,
     Publication,
@@ -151,6 +152,8 @@ class SimulatedClient:
                 self.refusals.append(notice)
             case Swept() | Paused():
                 pass  # Of a move that is over.
+            case MoveTo(broker=broker):
+                self.move(broker)
             case _:
                 assert_never(notice)
 

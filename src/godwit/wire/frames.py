@@ -26,14 +26,13 @@ from godwit.content.messages import (
     ID_LENGTH_MAX,
     SEQUENCE_MAX,
     Advertisement,
-    AdvertisementInEffect,
     Message,
+    MovingRequest,
     Notice,
     Publication,
-    Refusal,
     RoutingMessage,
     Subscription,
-    SubscriptionInEffect,
+    Sweep,
     Unadvertisement,
     Unsubscription,
     Wired,
@@ -112,12 +111,17 @@ Signal: TypeAlias = Acknowledge | Goodbye
 
 #: What each kind of peer may send once it is known.
 FromClient: TypeAlias = (
-    Publication | Advertisement | Unadvertisement | Subscription | Unsubscription | Signal
+    Publication
+    | Advertisement
+    | Unadvertisement
+    | Subscription
+    | Unsubscription
+    | MovingRequest
+    | Sweep
+    | Signal
 )
 FromBroker: TypeAlias = Publication | RoutingMessage | Signal
-ToClient: TypeAlias = (
-    Publication | AdvertisementInEffect | SubscriptionInEffect | Refusal | Dropped | Signal
-)
+ToClient: TypeAlias = Publication | Notice | Dropped | Signal
 Frame: TypeAlias = Message | Notice | Dropped | Signal | Handshake
 
 

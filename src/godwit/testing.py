@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from godwit.client import Client
+from godwit.client.line import FALL_BACK_S
 from godwit.errors import UsageError
 from godwit.network.admission import Admission
 from godwit.network.dialling import Dialler
@@ -26,6 +27,7 @@ from godwit.wire.call import Opener
 from godwit.wire.connection import Connection
 
 ONE_BROKER = chain(1)
+SCHEME = "memory://"
 
 
 class MemoryNetwork:
@@ -36,11 +38,21 @@ class MemoryNetwork:
         """The brokers, by name; for a look into their tables."""
         self._dialling: list[asyncio.Task[None]] = []
 
-    def connect(self, broker: str = "B1", *, name: str | None = None) -> Client:
+    def url(self, broker: str) -> str:
+        """Where a broker is, for `Client.move`."""
+        return f"{SCHEME}{broker}"
+
+    def connect(
+        self, broker: str = "B1", *, name: str | None = None, fall_back_s: float = FALL_BACK_S
+    ) -> Client:
         """A client of `broker`, as `godwit.connect` makes one."""
+        return Client(self.url(broker), resolve=self._resolve, name=name, fall_back_s=fall_back_s)
+
+    def _resolve(self, url: str) -> Opener:
+        broker = url.removeprefix(SCHEME)
         if broker not in self.nodes:
             raise UsageError(f"there is no broker {broker!r}; there are {', '.join(self.nodes)}")
-        return Client(self._opener(broker), where=f"memory {broker}", name=name)
+        return self._opener(broker)
 
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:

@@ -160,13 +160,13 @@ def test_a_session_that_is_not_resumed_in_time_is_withdrawn_everywhere() -> None
             async with alice.subscribe(NUMBERS) as events:
                 await events.in_effect()
                 for client in (paul, alice):
-                    assert client._line._keeper is not None
-                    client._line._keeper.cancel()  # They will not call again.
+                    assert client.line._keeper is not None
+                    client.line._keeper.cancel()  # They will not call again.
                     cut(line_of(client))
                 await until(lambda: is_empty(network))
             assert [len(node.ports) for node in network.nodes.values()] == [1, 2, 1], "links only"
             for client in (paul, alice):
-                await client._line.close()
+                await client.line.close()
 
     run(scenario())
 
@@ -174,8 +174,8 @@ def test_a_session_that_is_not_resumed_in_time_is_withdrawn_everywhere() -> None
 def test_nothing_is_kept_for_a_client_that_holds_nothing() -> None:
     async def scenario() -> None:
         async with MemoryNetwork() as network, network.connect(name="alice") as alice:
-            assert alice._line._keeper is not None
-            alice._line._keeper.cancel()
+            assert alice.line._keeper is not None
+            alice.line._keeper.cancel()
             cut(line_of(alice))
             await until(lambda: not network.nodes["B1"].ports)
 

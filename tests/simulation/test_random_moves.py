@@ -106,7 +106,11 @@ def believes_everything_to_be_new(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def does_not_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """The publisher does not wait until its old broker has handled what it sent."""
-    monkeypatch.setattr(Move, "_pause", lambda self: self._turn() if self.advertisements else self._arrive())
+
+    def pause(self: Move) -> list[Order]:
+        return self._turn() if self.advertisements else self._arrive()
+
+    monkeypatch.setattr(Move, "_pause", pause)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 running.py      broker, up, topology
 talking.py      pub, sub, adv, explain
+moving.py       move
 simulating.py   demo, simulate, replay
 """
 
@@ -11,7 +12,7 @@ import sys
 
 import typer
 
-from godwit.cli import running, simulating, talking
+from godwit.cli import moving, running, simulating, talking
 from godwit.errors import GodwitError
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ for command in (
     talking.pub,
     talking.adv,
     talking.explain,
+    moving.move,
     simulating.simulate,
     simulating.replay,
 ):

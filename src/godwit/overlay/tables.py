@@ -80,8 +80,10 @@ class AdvertisementTable:
             self._leave(entry.advertisement.id, hop)
 
     def turn(self, entry: AdvertisementEntry, last_hop: Hop) -> None:
-        """The publisher is elsewhere; the advertisement counts for its former place until
-        `settle`, unless that was a client of ours: from there nothing comes unnoticed."""
+        """The publisher is elsewhere; until `settle` its former place counts too.
+
+        Unless that was a client of ours: from there nothing comes unnoticed.
+        """
         if isinstance(entry.last_hop, Neighbour):
             entry.leaving.add(entry.last_hop)
         else:
@@ -111,7 +113,7 @@ class AdvertisementTable:
             assert entry.last_hop not in entry.leaving, "T5: the publisher is where it is not"
         counted = {(id, hop) for hop, ids in self._filters_by_hop.items() for id in ids}
         counting = {(e.advertisement.id, hop) for e in self for hop in (e.last_hop, *e.leaving)}
-        assert counted == counting, "T5: an advertisement counts where its publisher is and was, and nowhere else"
+        assert counted == counting, "T5: it counts where its publisher is and was"
 
     def is_announced(self, interest: Filter, hop: Hop) -> bool:
         """Does some advertisement that came from `hop` announce what `interest` wants?"""

@@ -106,6 +106,13 @@ class Dropped(Wired, frozen=True, kw_only=True, tag=24):
     count: int
 
 
+@final
+class Stayed(Wired, frozen=True, kw_only=True, tag=25):
+    """A client that was asked to move could not, and why."""
+
+    reason: Text
+
+
 Handshake: TypeAlias = Hello | Welcome
 Signal: TypeAlias = Acknowledge | Goodbye
 
@@ -118,11 +125,12 @@ FromClient: TypeAlias = (
     | Unsubscription
     | MovingRequest
     | Sweep
+    | Stayed
     | Signal
 )
 FromBroker: TypeAlias = Publication | RoutingMessage | Signal
 ToClient: TypeAlias = Publication | Notice | Dropped | Signal
-Frame: TypeAlias = Message | Notice | Dropped | Signal | Handshake
+Frame: TypeAlias = Message | Notice | Dropped | Stayed | Signal | Handshake
 
 
 def _encode_filter(value: object) -> str:

@@ -190,7 +190,7 @@ def test_a_link_that_is_not_resumed_in_time_is_down_and_heals_when_it_is_back() 
             subscribed(network, "B2", "alice") as (_, events),
         ):
             b1, b2 = network.nodes.values()
-            for task in network._dialling:
+            for task in network._dialling["B2"]:
                 task.cancel()
             cut(link_port(network, "B1", "B2").connection)
             await until(lambda: not b2.broker.routing.tables().advertisements)
@@ -198,7 +198,7 @@ def test_a_link_that_is_not_resumed_in_time_is_down_and_heals_when_it_is_back() 
             await publish(paul, range(5))  # They reach nobody, and hold nobody up.
 
             dialler = Dialler(b2, network._opener("B1"), where="B1")
-            network._dialling = [asyncio.create_task(dialler.run())]
+            network._dialling["B2"] = [asyncio.create_task(dialler.run())]
             await until(lambda: bool(b1.broker.routing.tables().subscriptions))
             assert dialler.trouble is None
             await publish(paul, range(5, 10))
@@ -215,7 +215,7 @@ def test_a_neighbour_that_is_away_while_too_much_waits_for_it_is_given_up() -> N
             subscribed(network, "B2", "alice"),
         ):
             b1 = network.nodes["B1"]
-            for task in network._dialling:
+            for task in network._dialling["B2"]:
                 task.cancel()
             cut(link_port(network, "B1", "B2").connection)
             await until(lambda: not link_port(network, "B1", "B2").is_connected)

@@ -78,6 +78,7 @@ class ClientSession(Post):
         """Publications wait for the end of a move."""
         self._moves = 0
         self._withdrawn: list[Withdrawal] = []
+        self._requests_wait = False
 
     @property
     def advertisements(self) -> Mapping[AdvertisementId, Advertised]:
@@ -121,15 +122,18 @@ class ClientSession(Post):
             self._withdraw(subscribed)
 
     def _ask(self, held: Held) -> None:
-        if not self.is_moving:
-            held.is_asked = True
+        held.is_asked = not self.is_moving
+        if held.is_asked:
             self.put(held.request())
+        else:
+            self._requests_wait = True
 
     def _withdraw(self, held: Held) -> None:
         if not held.is_asked:
             return
         if self.is_moving:
             self._withdrawn.append(held.withdrawal())
+            self._requests_wait = True
         else:
             self.put(held.withdrawal())
 
@@ -279,7 +283,7 @@ class ClientSession(Post):
 
     def settle(self) -> None:
         """A move is over: go on with what waited for that."""
-        self.is_moving = self.is_paused = False
+        self.is_moving = self.is_paused = self._requests_wait = False
         withdrawn, self._withdrawn = self._withdrawn, []
         if self.is_forgotten:
             self._ask_again()
@@ -306,7 +310,7 @@ class ClientSession(Post):
     @property
     def is_idle(self) -> bool:
         """Has the broker taken in all that we asked and published?"""
-        return self.stream.is_idle and not self._held and not self.is_moving
+        return self.stream.is_idle and not self._held and not self._requests_wait
 
 
 def _publications(stream: Stream) -> Iterator[tuple[AdvertisementId, bytes]]:

@@ -10,6 +10,7 @@ from tests.asynchronous import run, until
 from tests.client.stages import Stage, stage
 from tests.network.scenes import cut, port_of
 
+from godwit.client.line import Place
 from godwit.content.messages import (
     Advertisement,
     AdvertisementInEffect,
@@ -19,6 +20,8 @@ from godwit.content.messages import (
 )
 from godwit.errors import StayedError, UsageError
 from godwit.migration.moving import Phase
+from godwit.network.settings import Limits
+from godwit.wire.connection import Connection
 
 
 class Stop(NamedTuple):
@@ -312,9 +315,65 @@ def test_a_source_that_crashes_on_the_way_is_left(stop: Stop, is_back: bool) -> 
                 await asyncio.sleep(0.1)
             await moving
             assert scene.paul.session.broker == "B3"
-            has_left_in_good_order = stop.phase is Phase.TURNING and not is_back
-            assert scene.paul.restarts == (0 if has_left_in_good_order else 1)
+            assert scene.paul.restarts == (0 if stop.phase is Phase.TURNING else 1)
             await scene.settles("B3")
             await scene.everything_arrives(since=scene.said)
 
     run(scenario())
+
+
+# -- after a move ----------------------------------------------------------------------------------
+
+
+def test_a_client_whose_new_broker_is_gone_for_long_goes_back_to_where_it_was() -> None:
+    async def scenario() -> None:
+        async with stage(fall_back_s=0.3) as scene:
+            await scene.paul.move(scene.network.url("B3"))
+            scene.network.crash("B3")
+            await until(lambda: scene.paul.session.broker == "B1")
+            assert scene.paul.restarts == 1
+            await scene.settles("B1")
+            await scene.everything_arrives(since=scene.said)
+
+    run(scenario())
+
+
+def test_a_client_whose_new_broker_is_back_in_time_stays_there() -> None:
+    async def scenario() -> None:
+        async with stage(fall_back_s=5.0) as scene:
+            await scene.paul.move(scene.network.url("B3"))
+            scene.network.crash("B3")
+            await scene.network.restart("B3")
+            await until(lambda: scene.paul.restarts == 1)
+            assert scene.paul.session.broker == "B3"
+            await scene.settles("B3")
+            await scene.everything_arrives(since=scene.said)
+
+    run(scenario())
+
+
+def test_the_former_broker_hears_that_we_have_left_even_if_it_was_away() -> None:
+    """Else it would keep what we wanted until the session expires."""
+
+    async def scenario() -> None:
+        async with stage(Limits(session_s=60.0)) as scene:
+            network, stop = scene.network, STOPS["when all have turned"]
+            with scene.held_up(stop.broker, stop.kind):
+                moving = await stopped(scene, stop)
+                opener = network._opener
+                scene.paul.line.places[0] = Place("memory://B1", _nobody)
+                cut(port_of(network, "B1", "paul").connection)
+            await moving
+            await asyncio.sleep(0.1)
+            (farewell,) = scene.paul._mover._farewells
+            assert port_of(network, "B1", "paul"), "it does not know yet"
+            farewell.line.places[0] = Place("memory://B1", opener("B1"))
+            await scene.settles("B3")
+            await until(lambda: not scene.paul._mover._farewells)
+            await scene.everything_arrives()
+
+    run(scenario())
+
+
+async def _nobody(_connection: Connection) -> None:
+    raise ConnectionRefusedError("nobody is there")

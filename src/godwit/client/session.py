@@ -166,7 +166,6 @@ class ClientSession(Post):
         if welcome.stream == self.stream.id:
             return self.stream.take_again(welcome.received)
         self.is_forgotten = bool(self.stream.id)
-        self.restarts += self.is_forgotten
         self.broker = welcome.name
         self._hold_again(self.stream)
         self.stream = Stream(welcome.stream)
@@ -188,6 +187,7 @@ class ClientSession(Post):
         for advertised in self.advertisements.values():
             advertised.edition += 1
         if self.is_forgotten:
+            self.restarts += 1
             for id in self.subscriptions:
                 self._holdings.rename(id)
         self.is_forgotten = False
@@ -266,7 +266,7 @@ class ClientSession(Post):
         """We are at another broker, which has what `move` asked it for."""
         if move.source_is_lost:
             self._hold_again(self.stream)
-            self.restarts += not self.is_forgotten
+            self.restarts += move.may_have_missed
         self.stream, self.broker = post.stream, post.broker
         self.is_forgotten = post.is_forgotten
         self._holdings.arrive(move)

@@ -128,6 +128,8 @@ class Move:
         self.unconfirmed: set[str] = set()
         """What that broker has not said to be in effect."""
         self.source_is_lost = False
+        self.may_have_missed = False
+        """Was something on its way to us, or from us, that is lost with the old broker?"""
         self._client = client
         self._source = source
         self._unconfirmed_at_source = set(unconfirmed)
@@ -172,6 +174,7 @@ class Move:
         """The old broker is lost, with what it had: be at the new one as soon as may be."""
         assert not self.is_over, self.phase
         self.source_is_lost = True
+        self.may_have_missed |= self.phase not in (Phase.TURNING, Phase.RETURNING)
         match self.phase:
             case Phase.SUBSCRIBING:
                 return []

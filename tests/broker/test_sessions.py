@@ -152,3 +152,17 @@ def test_a_late_confirmation_for_somebody_who_left_is_nothing() -> None:
     assert not sessions.holds(PAUL)
     with pytest.raises(Refused, match="has no advertisement"):
         sessions.admit(publication(), PAUL, 0.0)
+
+
+def test_an_advertisement_may_be_made_again_with_a_higher_edition_only() -> None:
+    """By a client that wanted to move away and did not."""
+    sessions = door()
+    first = Advertisement(id=AdvertisementId("paul/a1"), filter=X)
+    with pytest.raises(Refused, match="exists already"):
+        sessions.admit(first, PAUL, 0.0)
+    again = Advertisement(id=first.id, filter=X, edition=2)
+    assert sessions.admit(again, PAUL, 0.0) == again
+    with pytest.raises(Refused, match="is not in effect yet"):
+        sessions.admit(publication(), PAUL, 0.0)
+    sessions.release(first.id, PAUL)
+    assert sessions.admit(first, PAUL, 0.0) == first, "it was elsewhere meanwhile"

@@ -15,7 +15,7 @@ from itertools import count, pairwise
 from godwit.broker.effects import Effect
 from godwit.broker.stimuli import ClientLeft, Hop, LinkDown, LinkUp, Received, Stimulus
 from godwit.client import Client, Events
-from godwit.migration.moving import Phase
+from godwit.migration.moving import Move, Phase
 from godwit.network.settings import Limits
 from godwit.overlay.topology import chain
 from godwit.testing import MemoryNetwork
@@ -98,8 +98,17 @@ class Stage:
     @property
     def phase(self) -> Phase | None:
         """Of Paul's move, if he is on the way."""
+        return None if self._move is None else self._move.phase
+
+    @property
+    def waiting(self) -> int:
+        """What waits of the new broker's publications."""
+        return 0 if self._move is None else self._move.waiting
+
+    @property
+    def _move(self) -> Move | None:
         journey = self.paul._mover._journey
-        return None if journey is None or journey._move is None else journey._move.phase
+        return None if journey is None else journey._move
 
     @contextlib.contextmanager
     def held_up(self, broker: str, kind: type) -> Iterator[None]:

@@ -12,6 +12,7 @@ from tests.asynchronous import run, until
 from tests.client.stages import Stage, stage
 from tests.network.scenes import cut, port_of
 
+from godwit.client import journey
 from godwit.client.line import Place
 from godwit.content.messages import (
     Advertisement,
@@ -24,6 +25,7 @@ from godwit.errors import StayedError, UnreachableError, UsageError
 from godwit.migration.moving import Phase
 from godwit.network.settings import Limits
 from godwit.wire.connection import Connection
+from godwit.wire.frames import Dropped, encode
 
 
 class Stop(NamedTuple):
@@ -371,3 +373,45 @@ def test_the_former_broker_hears_that_we_have_left_even_if_it_was_away() -> None
 
 async def _nobody(_connection: Connection) -> None:
     raise ConnectionRefusedError("nobody is there")
+
+
+# -- a new broker that has too much for us ---------------------------------------------------------
+
+
+def test_a_new_broker_that_dropped_something_is_not_moved_to() -> None:
+    stop = STOPS["before the sweep"]
+
+    async def scenario() -> None:
+        async with stage() as scene:
+            with scene.held_up(stop.broker, stop.kind):
+                moving = await stopped(scene, stop)
+                port = port_of(scene.network, "B3", "paul")
+                port.put(encode(Dropped(count=3)))
+                port.flush()
+                with pytest.raises(StayedError, match="too much waited at the new broker"):
+                    await moving
+            await scene.everything_arrives()
+            await scene.settles("B1")
+
+    run(scenario())
+
+
+def test_what_waits_for_the_sweep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new broker hears nothing of us, and holds its publishers back."""
+    monkeypatch.setattr(journey, "EVENTS_WAITING_MAX", 5)
+    stop = STOPS["before the sweep"]
+
+    async def scenario() -> None:
+        async with stage() as scene:
+            with scene.held_up(stop.broker, stop.kind):
+                moving = await stopped(scene, stop)
+                stream = port_of(scene.network, "B3", "paul").stream
+                await until(lambda: scene.waiting > 5)
+                acknowledged = stream.acknowledged
+                await asyncio.sleep(0.1)
+                assert stream.acknowledged == acknowledged
+            await moving
+            await until(lambda: stream.acknowledged > acknowledged)
+            await scene.everything_arrives()
+
+    run(scenario())

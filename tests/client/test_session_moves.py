@@ -1,0 +1,199 @@
+"""A session that moves, as a time-line: what the old and the new broker are sent."""
+
+from __future__ import annotations
+
+import pytest
+from tests.client.test_session import A1, NAMES, PRICES, Bench, bench, decoded, news, price
+
+from godwit.client.post import Post
+from godwit.content.messages import (
+    Advertisement,
+    AdvertisementInEffect,
+    Refusal,
+    Subscription,
+    SubscriptionId,
+    SubscriptionInEffect,
+    Unadvertisement,
+    Unsubscription,
+)
+from godwit.errors import PeerError
+from godwit.migration.moving import Move
+from godwit.wire.frames import Acknowledge, Dropped, Goodbye, Welcome, encode_body
+
+S2, S3 = SubscriptionId("paul/s2"), SubscriptionId("paul/s3")
+
+
+def moving() -> tuple[Bench, Move, Post]:
+    """Paul has advertised prices and subscribed to names, and is about to move to B2."""
+    b = bench()
+    b.advertised()
+    assert b.session.subscribe(NAMES) == S2
+    b.sent()
+    b.acknowledge()
+    move = b.session.plan_move()
+    move.start()
+    post = Post("paul")
+    post.welcome(Welcome(name="B2", stream="new", received=0))
+    return b, move, post
+
+
+def arrive(b: Bench, move: Move, post: Post) -> list[object]:
+    """The move is over; what the new broker is sent at once."""
+    b.session.arrive(post, move)
+    b.session.settle()
+    return b.sent()
+
+
+def test_everything_is_asked_for_again_under_other_ids_or_the_next_edition() -> None:
+    _, move, _ = moving()
+    assert move.subscriptions == {S2: Subscription(id=S3, filter=NAMES)}
+    assert move.advertisements == {A1: Advertisement(id=A1, filter=PRICES, edition=1)}
+
+
+def test_what_is_published_while_it_pauses_goes_to_the_new_broker() -> None:
+    b, move, post = moving()
+    b.session.publish({"price": 1})
+    assert b.sent() == [price(100, 1)], "until it pauses"
+    b.session.is_paused = True
+    b.session.publish({"price": 2})
+    assert b.sent() == []
+    assert b.session.waiting_bytes > b.session.held_bytes > 0
+    assert arrive(b, move, post) == [price(101, 2)]
+    assert b.session.broker == "B2"
+    assert b.session.advertisements[A1].edition == 1
+
+
+def test_what_the_old_broker_may_not_have_had_is_sent_again_if_it_is_lost() -> None:
+    b, move, post = moving()
+    b.session.publish({"price": 1})
+    b.sent()  # And not acknowledged.
+    b.session.is_paused = True
+    b.session.publish({"price": 2})
+    move.lose_source()
+    move.on_new(SubscriptionInEffect(id=S3))
+    assert arrive(b, move, post) == [], "it is not in effect at the new broker"
+    assert b.session.restarts == 1
+    b.hear(AdvertisementInEffect(id=A1, edition=0))
+    assert b.sent() == [], "that was the old broker"
+    b.hear(AdvertisementInEffect(id=A1, edition=1))
+    assert b.sent() == [price(100, 1), price(101, 2)]
+
+
+def test_a_subscription_is_called_what_it_was_called_at_first() -> None:
+    b, move, post = moving()
+    arrive(b, move, post)
+    assert b.hear(SubscriptionInEffect(id=S3)) == SubscriptionInEffect(id=S2)
+    assert b.hear(Refusal(about=S3, reason="because")) == Refusal(about=S2, reason="because")
+    assert not b.session.subscriptions
+
+
+def test_requests_wait_for_the_end_of_a_move() -> None:
+    b, move, post = moving()
+    a4 = b.session.advertise(NAMES)
+    s5 = b.session.subscribe(PRICES)
+    s6 = b.session.subscribe(PRICES)
+    b.session.unsubscribe(s6)  # Nobody has heard of it.
+    b.session.unsubscribe(S2)
+    b.session.unadvertise(A1)
+    assert b.sent() == []
+    assert not b.session.is_idle
+    assert arrive(b, move, post) == [
+        Unsubscription(id=S3),
+        Unadvertisement(id=A1),
+        Advertisement(id=a4, filter=NAMES),
+        Subscription(id=s5, filter=PRICES),
+    ]
+
+
+def test_requests_wait_also_for_a_move_that_leads_nowhere() -> None:
+    b, _, _ = moving()
+    b.session.unsubscribe(S2)
+    s4 = b.session.subscribe(PRICES)
+    b.session.settle()
+    assert b.sent() == [Unsubscription(id=S2), Subscription(id=s4, filter=PRICES)]
+
+
+def test_a_broker_that_forgets_us_on_the_way_is_asked_again_only_if_we_stay() -> None:
+    b, move, post = moving()
+    b.session.publish({"price": 1})
+    b.sent()
+    assert b.welcome("two") == []
+    assert b.session.is_forgotten
+    b.session.unsubscribe(S2)
+    s4 = b.session.subscribe(PRICES)
+    move.abort()
+    b.session.settle()
+    assert b.session.restarts == 1
+    assert b.sent() == [
+        Advertisement(id=A1, filter=PRICES, edition=1),
+        Subscription(id=SubscriptionId("paul/s5"), filter=PRICES),
+    ]
+    assert b.hear(SubscriptionInEffect(id=SubscriptionId("paul/s5"))) == SubscriptionInEffect(id=s4)
+    b.hear(AdvertisementInEffect(id=A1, edition=1))
+    assert b.sent() == [price(100, 1)]
+
+    b, move, post = moving()
+    b.welcome("two")
+    move.lose_source()
+    move.on_new(SubscriptionInEffect(id=S3))
+    assert arrive(b, move, post) == []
+    assert not b.session.is_forgotten
+
+
+def test_who_returns_asks_for_one_more_edition() -> None:
+    b, _, _ = moving()
+    third = Advertisement(id=A1, filter=PRICES, edition=2)
+    b.session.is_paused = True
+    b.session.advertise_again(third)
+    b.session.publish({"price": 1})
+    assert b.sent() == [third]
+    b.session.settle()
+    assert b.sent() == [], "that is not in effect"
+    b.hear(AdvertisementInEffect(id=A1, edition=2))
+    assert b.sent() == [price(100, 1)]
+
+
+# -- the end of a stream to a broker where we are not at home --------------------------------------
+
+
+def test_a_stream_of_which_the_broker_has_heard_nothing_may_begin_anew() -> None:
+    post = Post("paul")
+    post.welcome(Welcome(name="B2", stream="one", received=0))
+    post.put(Unsubscription(id=S2))
+    post.stream.take()
+    post.put(Unsubscription(id=S3))
+    assert post.welcome(Welcome(name="B2", stream="two", received=0)) == b""
+    assert decoded(post.stream.take()) == [Unsubscription(id=S2), Unsubscription(id=S3)]
+    assert not post.is_forgotten
+
+
+@pytest.mark.parametrize("heard", [Acknowledge(received=1), Dropped(count=1)])
+def test_a_broker_that_has_heard_or_said_something_and_forgets_it_is_lost(
+    heard: Acknowledge | Dropped,
+) -> None:
+    post = Post("paul")
+    post.welcome(Welcome(name="B2", stream="one", received=0))
+    post.put(Unsubscription(id=S2))
+    post.stream.take()
+    post.receive(encode_body(heard))
+    post.welcome(Welcome(name="B2", stream="two", received=0))
+    assert post.is_forgotten
+
+
+def test_a_stream_that_is_remembered_goes_on() -> None:
+    post = Post("paul")
+    post.welcome(Welcome(name="B2", stream="one", received=0))
+    for id in (S2, S3):
+        post.put(Unsubscription(id=id))
+        post.stream.take()
+    lacking = post.welcome(Welcome(name="B2", stream="one", received=1))
+    assert decoded(lacking) == [Unsubscription(id=S3)]
+
+
+def test_everything_is_handed_on_and_signals_are_not_numbered() -> None:
+    post = Post("paul")
+    for frame in (news(5), news(5), news(4, "paul"), Goodbye(reason="bye")):
+        assert post.receive(encode_body(frame)) == frame
+    assert post.stream.received == 3
+    with pytest.raises(PeerError):
+        post.receive(encode_body(Unsubscription(id=S2)))

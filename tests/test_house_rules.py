@@ -26,6 +26,7 @@ ALLOWED = {
     "overlay": {"content", "matching", "broker"},
     "trace": {"content", "broker"},
     "migration": {"content"},
+    "placement": {"content", "broker"},
     "simulation": {"content", "broker", "overlay", "migration", "trace", "workloads"},
     "workloads": {"content"},
     "wire": {"content"},
@@ -38,7 +39,7 @@ PURE_MODULES = {"client/session.py", "wire/frames.py", "wire/stream.py"}
 #: Packages at the top, which may use everything.
 TOP = {"cli"}
 #: Packages without I/O, clock or chance: everything they do follows from their arguments.
-PURE = {"content", "matching", "broker", "overlay", "migration", "workloads"}
+PURE = {"content", "matching", "broker", "overlay", "migration", "placement", "workloads"}
 #: ... except these, which read what the others work on.
 READERS = {"workloads/quotes.py"}
 IMPURE_MODULES = {

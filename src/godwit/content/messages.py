@@ -109,6 +109,22 @@ class Publication(Wired, frozen=True, kw_only=True, tag=7):
     size_bytes: int = 0
     """Set by the first broker: the publication as it travels."""
 
+    trace: int = 0
+    """Set by the first broker, if a policy there wants to know how far it gets; else 0."""
+
+
+@final
+class Letter(Wired, frozen=True, kw_only=True, tag=9):
+    """From a module to the module of the same name in a neighbour, behind all publications.
+
+    Control publications are for whoever asked for their class and overtake others; a letter is
+    for one neighbour and keeps its place in the queues.
+    """
+
+    module: str
+    body: bytes
+    """Only the modules know what is in it."""
+
 
 @final
 class Turn(Wired, frozen=True, kw_only=True, tag=10):
@@ -180,6 +196,15 @@ class Paused(Wired, frozen=True, kw_only=True, tag=18):
     move: int
 
 
+@final
+class MoveTo(Wired, frozen=True, kw_only=True, tag=19):
+    """A policy would like this client to move to another broker.  The client may stay."""
+
+    broker: str
+    address: str = ""
+    """Where the broker can be reached; nothing in a simulation."""
+
+
 class Refusal(Wired, frozen=True, kw_only=True, tag=8):
     """A broker did not do what a client asked; `about` names the request, `reason` the rule."""
 
@@ -202,8 +227,8 @@ RoutingMessage: TypeAlias = (
 )
 #: What a client that moves asks of its brokers, besides what every client asks.
 MovingRequest: TypeAlias = Depart | Pause
-Message: TypeAlias = RoutingMessage | Publication | MovingRequest
-Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused
+Message: TypeAlias = RoutingMessage | Publication | MovingRequest | Letter
+Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused | MoveTo
 
 
 def is_control_content(content: Record) -> bool:
@@ -240,6 +265,8 @@ def size_bytes(message: Message | Notice) -> int:
             return HEADER_BYTES + len(message.filter.padres())
         case Refusal():
             return HEADER_BYTES + len(message.reason)
+        case Letter():
+            return HEADER_BYTES + len(message.body)
         case _:
             return HEADER_BYTES
 

@@ -143,6 +143,12 @@ class BrokerCollector(Collector):
         for reason, count in reasons.items():
             dropped.add_metric([reason], count)
         yield dropped
+        decisions = CounterMetricFamily(
+            "godwit_decisions", "What policies decided.", labels=["policy", "action"]
+        )
+        for labels, count in node.decisions.items():
+            decisions.add_metric(labels, count)
+        yield decisions
         yield CounterMetricFamily(
             "godwit_connections_refused", "Connections that broke the protocol.", node.refused
         )

@@ -38,7 +38,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Answer, Confirm, MovedAway, Tables
+from godwit.broker.routing import Answer, Confirm, MovedAway, MovedHere, Tables
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.messages import (
     Absent,
@@ -165,7 +165,7 @@ class TreeRouting:
         if known is not None:
             edition = advertisement.edition
             if edition > known.advertisement.edition and not isinstance(last_hop, Neighbour):
-                return self._turn(known, edition, last_hop)  # Its publisher has moved here.
+                return [MovedHere(last_hop), *self._turn(known, edition, last_hop)]
             # A repetition, or an id used twice: the first one stands.
             return [] if known.unconfirmed else self._confirm_advertisement(known, last_hop)
         others = [neighbour for neighbour in self._links if neighbour != last_hop]

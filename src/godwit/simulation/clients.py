@@ -19,6 +19,7 @@ from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
     Message,
+    MoveTo,
     Notice,
     Paused,
     Publication,
@@ -151,6 +152,10 @@ class SimulatedClient:
                 self.refusals.append(notice)
             case Swept() | Paused():
                 pass  # Of a move that is over.
+            case MoveTo(broker=broker):
+                # If it is about to move already, the advice is about a place it has left.
+                if self.mover.may_start and not self._waiting:
+                    self.move(broker)
             case _:
                 assert_never(notice)
 

@@ -18,9 +18,27 @@ from random import Random
 from typing import Any, TypeAlias, assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
+from godwit.broker.effects import (
+    Deliver,
+    Effect,
+    ModuleEffect,
+    Notify,
+    Ping,
+    Report,
+    Send,
+    SetTimer,
+    Submit,
+)
 from godwit.broker.invariants import check_step
-from godwit.broker.stimuli import Client, Module, Neighbour, Received, Started, TimerFired
+from godwit.broker.stimuli import (
+    Client,
+    Module,
+    Neighbour,
+    Pinged,
+    Received,
+    Started,
+    TimerFired,
+)
 from godwit.content.messages import (
     Message,
     Notice,
@@ -82,8 +100,8 @@ class SimulatedBroker:
     # shorter way to what it needs.
     __slots__ = (
         "_access", "_agenda", "_check", "_engine", "_hop", "_matching_delay_s", "_observer",
-        "_output", "_resources", "_wants_matched", "broker", "clients", "is_up", "movers", "name",
-        "neighbours", "queued_bytes", "queued_bytes_max",
+        "_output", "_reads_delays", "_resources", "_round_trip_s", "_wants_matched", "broker",
+        "clients", "is_up", "movers", "name", "neighbours", "queued_bytes", "queued_bytes_max",
     )  # fmt: skip
 
     def __init__(
@@ -95,8 +113,12 @@ class SimulatedBroker:
         access: Wire,
         observer: Observer,
         check: bool,
+        round_trip_s: Callable[[], float],
     ) -> None:
-        """`access` leads to all clients of the broker: copies of a publication arrive together."""
+        """`access` leads to all clients of the broker: copies of a publication arrive together.
+
+        `round_trip_s` draws what a ping between a client and any broker takes.
+        """
         self.broker = broker
         self.name = broker.name
         self.is_up = True
@@ -113,8 +135,10 @@ class SimulatedBroker:
         self._observer = observer
         self._wants_matched = observer.wants_matched
         self._check = check
+        self._round_trip_s = round_trip_s
+        self._reads_delays = bool(broker.modules)
         self._engine = Server[Incoming](agenda, self._match_waiting)
-        self._output = Server[tuple[Outgoing, int]](agenda, self._transmit_waiting)
+        self._output = Server[tuple[Outgoing, int, float]](agenda, self._transmit_waiting)
         self._read_matching_delay()
 
     @property
@@ -134,7 +158,7 @@ class SimulatedBroker:
         self.is_up = False
         for received, *_ in self._engine.clear():
             self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
-        for effect, _ in self._output.clear():
+        for effect, *_ in self._output.clear():
             self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
         for unfinished, *_ in self._agenda.cancel(self._is_still_sending):
             self._observer.on_dropped(self.name, _carried(unfinished), DropReason.CRASHED)
@@ -186,6 +210,8 @@ class SimulatedBroker:
         broker = self.broker
         size = size_bytes(message)
         broker.meters.on_handled(is_publication, size, delay_s, done_s)
+        if self._reads_delays:
+            broker.delays.on_matched(start_s - arrived_s, delay_s)
         self._observer.on_handled(self.name, received, done_s)
         effects = broker.handle(received, now_s=done_s)
         if self._check:
@@ -210,7 +236,7 @@ class SimulatedBroker:
         subscriptions = self.broker.routing.subscription_count
         self._matching_delay_s = self._resources.matching_delay_s(subscriptions)
 
-    def _stimulate(self, stimulus: Started | TimerFired) -> None:
+    def _stimulate(self, stimulus: Started | TimerFired | Pinged) -> None:
         """Something other than a message: it takes no time."""
         now_s = self._agenda.now_s
         self._perform(self.broker.handle(stimulus, now_s=now_s), now_s, 0)
@@ -234,15 +260,15 @@ class SimulatedBroker:
                 self._arrange(effect, done_s)
                 continue
             if is_free:
-                start_s = self._transmit(effect, size, start_s)
+                start_s = self._transmit(effect, size, done_s, start_s)
             else:
                 self._occupy(size)
                 self.broker.meters.on_queued(size)
-                output.wait((effect, size), goes_first(_carried(effect)), done_s)
+                output.wait((effect, size, done_s), goes_first(_carried(effect)), done_s)
         if is_free:
             output.free_at_s = start_s
 
-    def _arrange(self, effect: Submit | SetTimer, done_s: float) -> None:
+    def _arrange(self, effect: ModuleEffect, done_s: float) -> None:
         """What a module asks of the broker itself."""
         match effect:
             case Submit(module=module, message=message):
@@ -250,7 +276,15 @@ class SimulatedBroker:
                 self._agenda.plan(done_s, self._submit, self.broker, submitted)
             case SetTimer(module=module, name=name, at_s=at_s):
                 fired = TimerFired(module, name)
-                self._agenda.plan(at_s, self._on_timer, self.broker, fired)
+                self._agenda.plan(max(at_s, done_s), self._wake, self.broker, fired)
+            case Ping(module=module, client=client, brokers=brokers):
+                found = {name: self._round_trip_s() for name, _ in brokers}
+                # All at the same time, once; and it takes as long to ask and to hear of it.
+                answered_s = done_s + self._round_trip_s() + max(found.values(), default=0.0)
+                pinged = Pinged(module, client, found)
+                self._agenda.plan(answered_s, self._wake, self.broker, pinged)
+            case Report(policy=policy, decision=decision):
+                self._observer.on_decision(self.name, policy, decision, done_s)
             case _:
                 assert_never(effect)
 
@@ -258,19 +292,19 @@ class SimulatedBroker:
         if owner is self.broker:  # What a crashed broker had in mind died with it.
             self.arrive(received, self._agenda.now_s)
 
-    def _on_timer(self, owner: Broker, fired: TimerFired) -> None:
+    def _wake(self, owner: Broker, stimulus: TimerFired | Pinged) -> None:
         if self.is_up and owner is self.broker:
-            self._stimulate(fired)
+            self._stimulate(stimulus)
 
     # -- output queues, links ------------------------------------------------------------------
 
-    def _transmit_waiting(self, outgoing: tuple[Outgoing, int], start_s: float) -> float:
-        effect, size = outgoing
+    def _transmit_waiting(self, outgoing: tuple[Outgoing, int, float], start_s: float) -> float:
+        effect, size, ready_s = outgoing
         self.queued_bytes -= size
         self.broker.meters.on_dequeued(size)
-        return self._transmit(effect, size, start_s)
+        return self._transmit(effect, size, ready_s, start_s)
 
-    def _transmit(self, effect: Outgoing, size: int, start_s: float) -> float:
+    def _transmit(self, effect: Outgoing, size: int, ready_s: float, start_s: float) -> float:
         """The output takes one message, or the copies of one; they depart with their last byte."""
         busy_s = size / self._resources.output_bandwidth_bytes_s
         departs_s = start_s + busy_s
@@ -284,7 +318,12 @@ class SimulatedBroker:
             self._agenda.plan(self._access.arrival_s(departs_s), self._deliver, effect, departs_s)
         else:
             self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
-        self.broker.meters.on_sent(copies, size, busy_s, departs_s)
+        broker = self.broker
+        broker.meters.on_sent(copies, size, busy_s, departs_s)
+        if self._reads_delays:
+            is_inside = isinstance(effect, Send)
+            delay_s = broker.delays.to_neighbours_s if is_inside else broker.delays.to_clients_s
+            delay_s.add(departs_s - ready_s)
         return departs_s
 
     def _answer(self, notify: Notify, _departed_s: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from godwit.broker.effects import Effect
+from godwit.broker.effects import Decision, Effect
 from godwit.broker.stimuli import Received
 from godwit.content.messages import Message, Notice, Publication, Subscription, SubscriptionId
 
@@ -60,6 +60,21 @@ class Observer:
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
         """A broker could not keep a message."""
 
+    def on_decision(self, broker: str, policy: str, decision: Decision, now_s: float) -> None:
+        """A policy module of a broker decided something."""
+
+    def on_moved(
+        self,
+        client: str,
+        source: str,
+        target: str,
+        *,
+        began_s: float,
+        paused_s: float,
+        now_s: float,
+    ) -> None:
+        """A client has moved; meanwhile what it published had to wait for `paused_s`."""
+
 
 class Observers(Observer):
     """Several observers as one.  Those that do not care for an event are not called for it."""
@@ -79,6 +94,8 @@ class Observers(Observer):
         self._in_effect = [o.on_in_effect for o in caring("on_in_effect")]
         self._unsubscribing = [o.on_unsubscribing for o in caring("on_unsubscribing")]
         self._dropped = [o.on_dropped for o in caring("on_dropped")]
+        self._decision = [o.on_decision for o in caring("on_decision")]
+        self._moved = [o.on_moved for o in caring("on_moved")]
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
         for tell in self._handled:
@@ -135,3 +152,20 @@ class Observers(Observer):
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
         for tell in self._dropped:
             tell(broker, message, reason)
+
+    def on_decision(self, broker: str, policy: str, decision: Decision, now_s: float) -> None:
+        for tell in self._decision:
+            tell(broker, policy, decision, now_s)
+
+    def on_moved(
+        self,
+        client: str,
+        source: str,
+        target: str,
+        *,
+        began_s: float,
+        paused_s: float,
+        now_s: float,
+    ) -> None:
+        for tell in self._moved:
+            tell(client, source, target, began_s=began_s, paused_s=paused_s, now_s=now_s)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from godwit.broker.effects import Effect
+from msgspec import json
+
+from godwit.broker.effects import Decision, Effect
 from godwit.broker.stimuli import Received
 from godwit.content.messages import Publication, size_bytes
 from godwit.simulation.observers import Observer
@@ -46,6 +48,34 @@ class Tracing(Observer):
         self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
     ) -> None:
         self._recorder.delivered(clients, publication, hops, now_s, size_bytes(publication))
+
+    def on_decision(self, broker: str, policy: str, decision: Decision, now_s: float) -> None:
+        self._recorder.decision(
+            broker,
+            time_s=now_s,
+            policy=policy,
+            action=decision.action,
+            subject=decision.subject,
+            source=decision.source,
+            target=decision.target,
+            reason=json.encode(decision.reason).decode(),
+        )
+
+    def on_moved(
+        self,
+        client: str,
+        source: str,
+        target: str,
+        *,
+        began_s: float,
+        paused_s: float,
+        now_s: float,
+    ) -> None:
+        """Whoever wanted it: a policy, or the client itself."""
+        reason = Decision(
+            "moved", client, source, target, {"took_s": now_s - began_s, "paused_s": paused_s}
+        )
+        self.on_decision(target, "migration", reason, now_s)
 
     def read_gauges(self, simulator: Simulator, *, every_s: float = GAUGES_EVERY_S) -> None:
         """Record the gauges of every broker now, and again every `every_s`."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Notify, Send
 from godwit.broker.stimuli import Module, Neighbour, Received
-from godwit.content.messages import Publication
+from godwit.content.messages import Letter, Publication
 from godwit.errors import UsageError
 from godwit.trace.writer import ABSENT, TraceWriter
 
@@ -56,7 +56,10 @@ class Recorder:
         copies = local_matches = answers = 0
         for effect in effects:
             if type(effect) is Send:
-                copies += 1
+                if type(effect.message) is Letter:
+                    answers += 1
+                else:
+                    copies += 1
             elif type(effect) is Deliver:
                 local_matches += len(effect.to)
             elif type(effect) is Notify:

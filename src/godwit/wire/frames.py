@@ -27,6 +27,7 @@ from godwit.content.messages import (
     SEQUENCE_MAX,
     Advertisement,
     AdvertisementInEffect,
+    Letter,
     Message,
     Notice,
     Publication,
@@ -114,7 +115,7 @@ Signal: TypeAlias = Acknowledge | Goodbye
 FromClient: TypeAlias = (
     Publication | Advertisement | Unadvertisement | Subscription | Unsubscription | Signal
 )
-FromBroker: TypeAlias = Publication | RoutingMessage | Signal
+FromBroker: TypeAlias = Publication | RoutingMessage | Letter | Signal
 ToClient: TypeAlias = (
     Publication | AdvertisementInEffect | SubscriptionInEffect | Refusal | Dropped | Signal
 )

@@ -7,7 +7,7 @@ subscribe, and change their minds about both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 
 from godwit.content.filters import Filter
@@ -17,6 +17,7 @@ from godwit.overlay import Overlay
 from godwit.overlay.topology import random_tree
 from godwit.overlay.tree import TreeRouting
 from godwit.simulation.clients import SimulatedClient
+from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
 from godwit.simulation.random_runs import RandomRun, verdict
 from godwit.simulation.resources import BrokerResources, LinkOptions
@@ -29,7 +30,11 @@ DURATION_S = 20.0
 
 
 def random_moves(
-    seed: int, overlay: Overlay = TreeRouting, modules: Modules = no_modules
+    seed: int,
+    overlay: Overlay = TreeRouting,
+    *,
+    modules: Modules = no_modules,
+    observers: Iterable[Observer] = (),
 ) -> RandomRun:
     """Build and run the scenario of `seed`, checking invariants after every step.
 
@@ -48,7 +53,7 @@ def random_moves(
         seed=seed,
         resources=resources,
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=random.choice((0.001, 0.2))),
-        observers=(oracle, statistics),
+        observers=(oracle, statistics, *observers),
         overlay=overlay,
         modules=modules,
     )

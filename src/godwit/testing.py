@@ -11,9 +11,11 @@ production; only the bytes do not leave the process.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from godwit.broker.modules import PolicyModule
 from godwit.client import Client
 from godwit.errors import UsageError
 from godwit.network.admission import Admission
@@ -29,11 +31,18 @@ ONE_BROKER = chain(1)
 
 
 class MemoryNetwork:
-    def __init__(self, topology: Topology = ONE_BROKER, *, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        topology: Topology = ONE_BROKER,
+        *,
+        limits: Limits | None = None,
+        modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
+    ) -> None:
         settings = network_of(topology)
         self._network = NetworkSettings(broker=settings.broker, limits=limits or Limits())
         self.nodes: dict[str, BrokerNode] = {}
         """The brokers, by name; for a look into their tables."""
+        self._modules = modules
         self._dialling: list[asyncio.Task[None]] = []
 
     def connect(self, broker: str = "B1", *, name: str | None = None) -> Client:
@@ -44,7 +53,8 @@ class MemoryNetwork:
 
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:
-            self.nodes[settings.id] = make_node(self._network, settings)
+            modules = self._modules(settings.id)
+            self.nodes[settings.id] = make_node(self._network, settings, modules)
         diallers = [
             Dialler(self.nodes[settings.id], self._opener(link), where=link)
             for settings in self._network.broker

@@ -152,3 +152,30 @@ def test_a_late_confirmation_for_somebody_who_left_is_nothing() -> None:
     assert not sessions.holds(PAUL)
     with pytest.raises(Refused, match="has no advertisement"):
         sessions.admit(publication(), PAUL, 0.0)
+
+
+def test_a_mark_is_the_brokers_to_make() -> None:
+    marked = publication(trace=7)
+    plain = door().admit(marked, PAUL, 0.0)
+    assert isinstance(plain, Publication)
+    assert plain.trace == 0
+
+
+def test_a_module_marks_what_clients_publish_and_nothing_that_is_refused() -> None:
+    asked: list[tuple[int, float]] = []
+
+    def tag(publication: Publication, now_s: float) -> int:
+        asked.append((publication.sequence, now_s))
+        return 5
+
+    sessions = Sessions("B1", tag=tag)
+    advertisement = Advertisement(id=AdvertisementId("paul/a1"), filter=X)
+    sessions.admit(advertisement, PAUL, 0.0)
+    with pytest.raises(Refused, match="not in effect yet"):
+        sessions.admit(publication(), PAUL, 1.0)
+    sessions.confirm(advertisement.id, PAUL)
+    admitted = sessions.admit(publication(), PAUL, 2.0)
+
+    assert isinstance(admitted, Publication)
+    assert admitted.trace == 5
+    assert asked == [(1, 2.0)]

@@ -13,6 +13,7 @@ from godwit.broker.stimuli import Client, Hop, Module, Neighbour, Received
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     AdvertisementId,
+    Letter,
     Message,
     Publication,
     Subscription,
@@ -73,6 +74,12 @@ def test_a_publication_that_is_passed_on_and_delivered(tmp_path: Path) -> None:
         "size_bytes": 99,
         "is_control": False,
     }
+
+
+def test_a_letter_that_a_publication_causes_is_no_copy_of_it(tmp_path: Path) -> None:
+    letter = Send(B2, Letter(module="pop", body=b""))
+    row = handled(tmp_path, quote(), B2, Send(B3, quote(), 2), letter)
+    assert (row["copies"], row["messages_out"]) == (1, 2)
 
 
 def test_a_subscription_has_no_publisher(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from godwit.content.messages import (
     Advertisement,
     AdvertisementId,
     AdvertisementInEffect,
+    Letter,
     Publication,
     Refusal,
     Subscription,
@@ -56,6 +57,7 @@ PUBLICATION = Publication(
     is_control=True,
     accepted_s=1.75e9,
     size_bytes=99,
+    trace=2**62,
 )
 
 FRAMES: dict[str, Frame] = {
@@ -66,6 +68,7 @@ FRAMES: dict[str, Frame] = {
     "subscription": Subscription(id=SUB, filter=FILTER, edition=2, local_only=True),
     "unsubscription": Unsubscription(id=SUB),
     "subscription in effect": SubscriptionInEffect(id=SUB, edition=2),
+    "letter": Letter(module="grape", body=b"\x00\xff"),
     "refusal": Refusal(about="paul#7", reason="because"),
     "dropped": Dropped(count=17),
     "acknowledge": Acknowledge(received=2**63 - 1),
@@ -86,7 +89,8 @@ ACCEPTED: dict[str, tuple[Decoder, set[str]]] = {
     "from a broker": (
         decode_from_broker,
         {"publication", "advertisement", "unadvertisement", "advertisement in effect",
-         "subscription", "unsubscription", "subscription in effect", "acknowledge", "goodbye"},
+         "subscription", "unsubscription", "subscription in effect", "letter", "acknowledge",
+         "goodbye"},
     ),
     "to a client": (
         decode_to_client,

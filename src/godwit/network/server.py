@@ -12,11 +12,12 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from godwit.broker.core import Broker
 from godwit.broker.meters import Meters
+from godwit.broker.modules import PolicyModule
 from godwit.errors import UsageError
 from godwit.network.admission import Admission
 from godwit.network.dialling import Dialler
@@ -148,11 +149,14 @@ class BrokerServer:
             await asyncio.sleep(DRAIN_STEP_S)
 
 
-def make_node(network: NetworkSettings, settings: BrokerSettings) -> BrokerNode:
+def make_node(
+    network: NetworkSettings, settings: BrokerSettings, modules: Sequence[PolicyModule] = ()
+) -> BrokerNode:
     bandwidth = settings.output_bandwidth_bytes_s
     broker = Broker(
         settings.id,
         routing=overlay(network.overlay)(()),  # Neighbours are there when their links are.
+        modules=modules,
         meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
         codec_checks_values=True,
     )

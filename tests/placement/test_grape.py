@@ -51,6 +51,7 @@ def test_a_session_traces_consecutive_publications_and_ends_with_questions() -> 
     assert traces == [1, 1, 1, 1]
     assert [move.target for move in scene.moves] == ["B3"]
     assert len(scene.letters) == 4, "a question and an answer for each link, whatever was traced"
+    assert not any(grape(scene, name)._sessions for name in scene.modules), "all is answered"
     assert scene.publish({"B3": 1}).trace == 0, "it is moving"
 
 
@@ -205,6 +206,29 @@ def test_pings_that_come_too_late_do_nothing() -> None:
         scene.publish({"B2": 1})
     scene.answer_pings({})
     assert scene.actions == ["gave up", "asked"]
+
+
+def test_pings_of_an_earlier_session_do_not_end_the_questions_of_this_one() -> None:
+    scene = tree(chain(2), "B1", BY_DELAY)
+    for _ in range(4):
+        scene.publish({"B2": 1})
+    scene.wait(45.0)
+    scene.loses = lambda body: isinstance(read_grape(body), AllDelivered)
+    for _ in range(4):
+        scene.publish({"B2": 1})
+    scene.answer_pings({})
+    assert scene.actions == ["gave up"], "B2 has not answered"
+
+
+def test_an_answer_names_the_neighbours_on_both_sides() -> None:
+    """A publisher at B3 would send through B2 to B1."""
+    scene = tree(chain(3), "B1")
+    for _ in range(4):
+        scene.publish({"B1": 1, "B3": 1})
+    answer = read_grape(scene.letters[-1][1])
+    assert isinstance(answer, AllDelivered)
+    neighbours = {entry.broker: set(entry.to_neighbours_s) for entry in answer.entries}
+    assert neighbours == {"B2": {"B1", "B3"}, "B3": {"B2"}}
 
 
 def test_a_broker_that_has_seen_nothing_says_so() -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from tests.placement.by_hand import PUBLISHER, Tree, link_sum, random_wants
 
-from godwit.broker.modules import Request
+from godwit.broker.modules import Request, ToNeighbour
 from godwit.broker.stimuli import Neighbour
 from godwit.content.messages import AdvertisementId, Publication
 from godwit.overlay.topology import Topology, chain, random_tree, star, topology
@@ -252,6 +252,18 @@ def test_a_walk_ends_where_the_publisher_is_not_known() -> None:
     assert isinstance(pop, Pop)
     letter = WhoIsCloser(PUBLISHER, 0.0, 2.0, 2.0, (Place("B3", ""),))
     assert list(pop.on_letter(write(letter), B3, 0.0)) == []
+
+
+def test_a_walk_never_goes_back() -> None:
+    """As printed, B2 may find that those behind it weigh less than B1 thought."""
+    scene = tree(chain(3), "B1", PopSettings(counts_zeros=False))
+    scene.publish({"B1": 1, "B2": 2})
+    letter = WhoIsCloser(PUBLISHER, elsewhere=5.0, here=6.0, saved=1.0, path=(Place("B1", ""),))
+    (answer,) = scene.modules["B2"].on_letter(write(letter), Neighbour("B1"), 0.0)
+    assert isinstance(answer, ToNeighbour)
+    found = read_pop(answer.body)
+    assert isinstance(found, Closest)
+    assert [place.broker for place in found.path] == ["B2", "B1"]
 
 
 def test_letters_that_nobody_expects_do_nothing() -> None:

@@ -212,7 +212,7 @@ class Grape(Relocation[Publishing]):
         publisher, session = self._residents.get(client), self._sessions.get(client)
         if publisher is None or session is None or publisher.phase is not Phase.DECIDING:
             return ()
-        if session.trace != publisher.trace or session.waiting:
+        if session.waiting:
             return ()  # These are pings of an earlier session.
         return self._choose(client, session, round_trips_s, now_s)
 
@@ -254,11 +254,10 @@ class Grape(Relocation[Publishing]):
         resident.trace = 0
         resident.is_complete = False
 
-    def _forget_old(self, now_s: float) -> Iterable[Request]:
+    def _forget_old(self, now_s: float) -> None:
         for publisher, session in list(self._sessions.items()):
             if self._is_forgotten(publisher, session.touched_s, now_s):
                 del self._sessions[publisher]
-        return ()
 
     @property
     def _has_something_to_forget(self) -> bool:

@@ -172,18 +172,18 @@ class Pop(Relocation[Publishing]):
             deliveries = sum(trace.deliveries.values())
             answer = Delivered(publisher, sequence, deliveries)
             return [*requests, ToNeighbour(trace.upstream, write(answer))]
-        return [*requests, *self._traced(publisher, now_s, count=1)]
+        return [*requests, *self._traced(publisher, now_s)]
 
-    def _traced(self, name: str, now_s: float, *, count: int) -> Iterable[Request]:
-        """A trace is over at its first broker; `count` is 0 if it was not completed."""
+    def _traced(self, name: str, now_s: float) -> Iterable[Request]:
+        """A trace is complete at its first broker."""
         publisher = self._residents.get(name)
         if publisher is None or not publisher.outstanding:
             return ()  # It has left meanwhile, and may be back.
         publisher.outstanding -= 1
-        publisher.traced += count
-        if publisher.outstanding or publisher.traced < self._settings.traces_per_decision:
+        publisher.traced += 1
+        if publisher.traced < self._settings.traces_per_decision:
             return ()
-        return self._start_walk(name, publisher, now_s)
+        return self._start_walk(name, publisher, now_s)  # None is outstanding: see `tag`.
 
     # -- phase 2: the walk to the closest broker -----------------------------------------------
 
@@ -267,16 +267,16 @@ class Pop(Relocation[Publishing]):
     def _begin_anew(self, resident: Publishing) -> None:
         resident.traced = 0
 
-    def _forget_old(self, now_s: float) -> Iterable[Request]:
+    def _forget_old(self, now_s: float) -> None:
         overdue = [key for key, trace in self._pending.items() if now_s >= trace.deadline_s]
-        requests: list[Request] = []
         for key in overdue:
-            if not isinstance(self._pending.pop(key).upstream, Neighbour):
-                requests += self._traced(key[0], now_s, count=0)
-        for publisher, table in list(self._tables.items()):
-            if self._is_forgotten(publisher, table.touched_s, now_s):
-                del self._tables[publisher]
-        return requests
+            publisher = self._residents.get(key[0])
+            is_first = not isinstance(self._pending.pop(key).upstream, Neighbour)
+            if is_first and publisher is not None and publisher.outstanding:
+                publisher.outstanding -= 1
+        for name, table in list(self._tables.items()):
+            if self._is_forgotten(name, table.touched_s, now_s):
+                del self._tables[name]
 
     @property
     def _has_something_to_forget(self) -> bool:

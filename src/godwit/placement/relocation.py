@@ -80,7 +80,7 @@ class Relocation(PolicyModule, Generic[R]):
         """Start to trace from nothing."""
         raise NotImplementedError
 
-    def _forget_old(self, now_s: float) -> Iterable[Request]:
+    def _forget_old(self, now_s: float) -> None:
         """Drop what is overdue."""
         raise NotImplementedError
 
@@ -155,7 +155,8 @@ class Relocation(PolicyModule, Generic[R]):
 
     def on_timer(self, name: str, now_s: float) -> Iterable[Request]:
         self._is_ticking = False
-        requests = [*self._give_up(now_s), *self._forget_old(now_s)]
+        requests = list(self._give_up(now_s))
+        self._forget_old(now_s)
         waits = any(r.phase is not Phase.TRACING for r in self._residents.values())
         if waits or self._has_something_to_forget:  # L3
             requests += self._tick(now_s)

@@ -1,15 +1,15 @@
 """GRAPE's choice: how long it takes, and how much has to be known for it, as candidates grow.
 
-The thesis says less than 70 ms for 63 candidates (5.2.2), for a walk that is quadratic.  A second
-is what we promise for 1,000; the publisher's broker does nothing else meanwhile.
+The reference is the thesis's 70 ms for 63 candidates (5.2.2), at most, for a walk of all candidates
+from each.  A tenth of a second is what we promise for 1,000: the publisher's broker does nothing
+else meanwhile.  CPU time, and the shortest of several runs, because machines are shared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from statistics import median
-from time import perf_counter
+from time import process_time
 
 from benchmarks.report import Row
 from godwit.overlay.topology import balanced_tree
@@ -20,7 +20,7 @@ from godwit.placement.settings import Metric
 SIZES = (63, 125, 250, 500, 1000)
 SESSION = 100
 PAPER_MS = {63: 70.0}
-BARS_MS = {63: 70.0, 1000: 1000.0}
+BARS_MS = {63: 70.0, 1000: 100.0}
 REPEATS = 21
 
 
@@ -59,17 +59,17 @@ def rows(*, quick: bool = False) -> Iterator[list[Row]]:
 def _choosing(known: list[Entry], primary: Metric) -> Row:
     taken_ms = []
     for _ in range(REPEATS):
-        start = perf_counter()
+        start = process_time()
         choose(candidates(known, known[-1].broker), primary, 75.0)
-        taken_ms.append((perf_counter() - start) * 1000)
-    size, middle = len(known), median(taken_ms)
+        taken_ms.append((process_time() - start) * 1000)
+    size, shortest = len(known), min(taken_ms)
     return Row(
-        measure="choose, ms (reference: the thesis)",
+        measure="choose, ms",
         workload=f"GRAPE {primary.value} 75%",
         size=size,
         reference=PAPER_MS.get(size),
-        measured=middle,
-        compared=middle,
+        measured=shortest,
+        compared=shortest,
         bar=BARS_MS.get(size),
         is_at_most=True,
     )
@@ -78,7 +78,7 @@ def _choosing(known: list[Entry], primary: Metric) -> Row:
 def _letter(known: list[Entry]) -> Row:
     size = len(write(AllDelivered("publisher", 1, 0.0, tuple(known)))) / len(known)
     return Row(
-        measure="bytes for each candidate in the last letter",
+        measure="bytes per candidate",
         workload="GRAPE",
         size=len(known),
         reference=None,

@@ -29,7 +29,7 @@ from godwit.content.messages import (
     size_bytes,
 )
 from godwit.simulation.agenda import Agenda
-from godwit.simulation.observers import DropReason, Observer
+from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.servers import Server
 
@@ -111,7 +111,7 @@ class SimulatedBroker:
         self._agenda = agenda
         self._resources = resources
         self._observer = observer
-        self._wants_matched = observer.wants_matched
+        self._wants_matched = cares(observer, "on_matched")
         self._check = check
         self._engine = Server[Incoming](agenda, self._match_waiting)
         self._output = Server[tuple[Outgoing, int]](agenda, self._transmit_waiting)
@@ -119,8 +119,8 @@ class SimulatedBroker:
 
     @property
     def waiting(self) -> int:
-        """Messages in the input and output queues."""
-        return self._engine.waiting + self._output.waiting
+        """Messages in the input and output queues; not the outputs of one still in the engine."""
+        return self._engine.waiting + self._output.ready
 
     def start(self) -> None:
         self._stimulate(Started())
@@ -165,6 +165,9 @@ class SimulatedBroker:
             return
         size = size_bytes(message)
         self._occupy(size)
+        if isinstance(message, Publication):
+            # The rate of (4.1) is that of arrivals: in an overload more comes than is matched.
+            self.broker.meters.on_handled(1, 0, 0.0, now_s, messages=0)
         engine.wait((received, size, now_s), goes_first(message), now_s)
 
     def _is_too_much(self, message: Message) -> bool:
@@ -175,30 +178,26 @@ class SimulatedBroker:
     def _match_waiting(self, incoming: Incoming, start_s: float) -> float:
         received, size, arrived_s = incoming
         self.queued_bytes -= size
-        return self._match(received, arrived_s, start_s)
+        return self._match(received, arrived_s, start_s, is_counted=True)
 
-    def _match(self, received: Received, arrived_s: float, start_s: float) -> float:
-        """The matching engine takes one message."""
+    def _match(
+        self, received: Received, arrived_s: float, start_s: float, *, is_counted: bool = False
+    ) -> float:
+        """The matching engine takes one message; `is_counted` if its arrival was metered."""
         message = received.message
         is_publication = isinstance(message, Publication)
         delay_s = self._matching_delay_s
         done_s = start_s + delay_s
         broker = self.broker
         size = size_bytes(message)
-        broker.meters.on_handled(is_publication, size, delay_s, done_s)
+        broker.meters.on_handled(is_publication and not is_counted, size, delay_s, done_s)
         self._observer.on_handled(self.name, received, done_s)
         effects = broker.handle(received, now_s=done_s)
         if self._check:
             check_step(broker, received, effects)
         if self._wants_matched:
             self._observer.on_matched(
-                self.name,
-                received,
-                effects,
-                arrived_s=arrived_s,
-                started_s=start_s,
-                done_s=done_s,
-                size_bytes=size,
+                self.name, received, effects, done_s, start_s - arrived_s, delay_s, size
             )
         if effects:
             self._perform(effects, done_s, size)

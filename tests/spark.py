@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,25 +10,19 @@ from pyspark.sql import SparkSession
 
 from godwit.lab.spark import spark_session
 
-#: For every Java that the tests start: jobs as short as these end before good code is compiled.
-os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: A session takes seconds to start: all in one worker of xdist.
+IN_ONE_WORKER = pytest.mark.xdist_group("spark")
 
 
 def mark(items: Iterable[pytest.Item], folder: Path) -> None:
     """Mark the tests of a folder as such."""
     for item in items:
         if folder in item.path.parents:
-            # A session takes seconds to start: all in one worker of xdist.
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            # Spark leaves its connections to Java to the garbage collector.
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
-            item.add_marker(
-                pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-            )
+            item.add_marker(IN_ONE_WORKER)
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[*]", application="tests")
+    session = spark_session("local[*]", application="tests", for_small=True)
     yield session
     session.stop()

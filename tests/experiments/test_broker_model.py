@@ -76,6 +76,15 @@ def test_an_output_that_cannot_keep_up(spark: SparkSession, tmp_path: Path) -> N
     assert found["recursion_off"] < 1e-6
 
 
+def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
+    case: Case = {**BOTH, "rho": 0.1, "publications": 10}
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        run(case, seed, tmp_path / name)
+    one, same, other = (pq.read_table(tmp_path / n / "handled") for n in ("one", "same", "other"))
+    assert one == same
+    assert one != other
+
+
 def test_every_run_has_a_window_of_the_meters_to_itself() -> None:
     for scale in EXPERIMENT.scales.values():
         for case in scale.cases:

@@ -55,6 +55,15 @@ def test_a_run_with_and_without_covering(spark: SparkSession, tmp_path: Path) ->
         assert covering[name] == without[name]
 
 
+def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
+    case: Case = {**TINY, "subscribers_per_publisher": 3, "covering": True}
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        run(case, seed, tmp_path / name)
+    one, same, other = (pq.read_table(tmp_path / n / "handled") for n in ("one", "same", "other"))
+    assert one == same
+    assert one != other
+
+
 @pytest.mark.parametrize("mix", MIXES)
 def test_every_mix_has_as_many_subscribers(mix: str) -> None:
     case: Case = {**TINY, "mix": mix}

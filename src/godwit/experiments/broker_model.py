@@ -82,7 +82,7 @@ The number of publications gives the mean wait of all seeds together a standard 
 (`small`) or 1% (`paper`), twice that beyond a load of 0.8; the same for the growth of the queue.
 """,
     scales={
-        "small": scale((0.3, 0.6, 0.8, 0.9, 1.2), (0.9, 1.2), (0.8,), error=0.015, seeds=3),
+        "small": scale((0.3, 0.6, 0.8, 0.9, 1.2), (0.9, 1.2), (0.6,), error=0.015, seeds=3),
         "paper": scale(
             (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1, 1.2, 1.5),
             (0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 1.1, 1.2, 1.5),
@@ -122,5 +122,23 @@ The number of publications gives the mean wait of all seeds together a standard 
             figures.saturation,
         ),
     ),
+    remarks="""\
+All claims hold at both scales. The differences that are left are those of the samples: every single
+wait is what Lindley's recursion makes of its arrivals (`model-1`), to less than a millionth of a
+service time.
+
+- `model-6` was first asked of all loads, and failed at the scale `paper` for every seed: beyond
+  saturation the wait grows for as long as one looks, and the run at 1.1 is longer than those at 1.2
+  and 1.5. The rule was wrong, not the broker; it is now asked of loads below 1 only. No other rule
+  or bound was changed after the first run.
+- Two errors of the simulator were found on the way and mended. Ir never rose above 1, because the
+  meters were told of publications when the engine took them, not when they came. And the gauge of
+  waiting messages counted the outputs of a message while that was still in the engine, a fifth too
+  many with `both` at 0.8: found by Little's law.
+- Live brokers have the first of these limits for good: what their peers hold back they do not see,
+  so their Ir stays at 1 however great the overload is.
+- Or is 0.5 when the engine is overloaded, whatever the load: an output behind an overloaded engine
+  is offered what the engine can do, and no more.
+""",
     uses=("experiments.watched",),
 )

@@ -1,7 +1,8 @@
 """What queueing theory says of one broker, and how far off the runs may be.
 
-All bounds were fixed before the first run.  A mean is over all seeds together; how many
-publications it takes for one near enough is known beforehand (`customers_needed`).
+All bounds were fixed before the first run.  (One rule was mended after it: model-6, see the
+remarks in broker_model.py.)  A mean is over all seeds together; how many publications it takes for
+one near enough is known beforehand (`customers_needed`).
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def a_faster_output_never_waits(results: Results) -> bool:
 
 def waits_rise_with_the_load(results: Results) -> bool:
     random = results.where(arrivals="poisson", bottleneck="matching")
-    waits_s = [at.mean("input_wait_s") for _, at in random.by("rho")]
+    waits_s = [at.mean("input_wait_s") for rho, at in random.by("rho") if float(rho) < 1]
     return all(less < more for less, more in pairwise(waits_s))
 
 
@@ -151,9 +152,9 @@ CLAIMS = (
     ),
     Claim(
         "model-6",
-        "The more load, the longer the wait.",
+        "The more load, the longer the wait, as far as the queue is stable.",
         "M/D/1",
-        Shape("the mean wait rises from load to load", waits_rise_with_the_load),
+        Shape("the mean wait rises from load to load below 1", waits_rise_with_the_load),
     ),
     Claim(
         "model-7",

@@ -36,7 +36,7 @@ def waiting(axes: Axes, results: Results) -> None:
 
 
 def tail(axes: Axes, results: Results) -> None:
-    loads = [n / 25 for n in range(1, 25)]
+    loads = [n / 40 for n in range(1, 39)]
     waits_ms = [
         theory.md1_wait_s_quantile(0.99, rho / SERVICE_S, SERVICE_S) * MS_PER_S for rho in loads
     ]

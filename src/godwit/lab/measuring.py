@@ -44,6 +44,7 @@ class Measuring:
         self._on_measured = on_measured
         self._session = session
         self._is_own = session is None
+        self._is_stopped = False
         self._traces: SimpleQueue[tuple[Run, Path] | None] = SimpleQueue()
         self._starting = threading.Lock()
         # Daemons: nobody who wants to stop waits for Spark to start.
@@ -66,7 +67,10 @@ class Measuring:
             thread.join()
 
     def stop(self) -> None:
-        """Let go of what is under way."""
+        """Let go of what is under way and of what waits."""
+        self._is_stopped = True
+        for _ in self._threads:
+            self._traces.put(None)
         if self._is_own and self._session is not None:
             self._session.stop()
 
@@ -81,7 +85,7 @@ class Measuring:
         run = None
         try:
             session = self._started()
-            while (taken := self._traces.get()) is not None:
+            while (taken := self._traces.get()) is not None and not self._is_stopped:
                 run, trace = taken
                 values = self._experiment.measure(read_trace(session, trace), run.case)
                 self._on_measured(run, checked(self._experiment, values))

@@ -20,7 +20,7 @@ class Progress:
         self._console = console
         self._title = title
         self._total = self._found = self._done = 0
-        self._start_s = 0.0
+        self._start_s = self._first_s = 0.0
         self._bar: Bar | None = None
         self._task = TaskID(0)
 
@@ -50,20 +50,24 @@ class Progress:
 
     def done(self, run: Run) -> None:
         self._done += 1
+        if self._done == 1:
+            self._first_s = time.monotonic()
         at = self._found + self._done
         left = self._left()
         if self._bar is not None:
             self._bar.update(self._task, completed=at, left=left)
         else:
-            self._say(f"{at}/{self._total}  {run}  {left}")
+            self._say(f"{at}/{self._total}  {run}  {left}".rstrip())
 
     def _left(self) -> str:
-        """As if those to come took as long as those that were made."""
+        """As if those to come took as long as those that were made since the first."""
         to_come = self._total - self._found - self._done
         if not to_come:
             return "done"
-        elapsed_s = time.monotonic() - self._start_s
-        return f"about {_duration(elapsed_s / self._done * to_come)} left"
+        if self._done == 1:  # Much of its time went into the start of Spark.
+            return ""
+        each_s = (time.monotonic() - self._first_s) / (self._done - 1)
+        return f"about {_duration(each_s * to_come)} left"
 
     def _say(self, line: str) -> None:
         self._console.print(f"{self._title}: {line}", highlight=False, markup=False, soft_wrap=True)

@@ -38,11 +38,13 @@ def queueing(handled: DataFrame, over: Span) -> DataFrame:
 @stage("gauges", columns="broker string, queued_mean double, queued_growth_per_s double")
 def queue_growth(gauges: DataFrame, over: Span) -> DataFrame:
     """Messages in all queues of each broker, and the slope of a line through the readings."""
+    # Seconds since 1970, multiplied with each other, leave too few digits.
+    since_start_s = F.col("time_s") - over.start_s
     return (
         over.of(gauges)
         .groupBy("broker")
         .agg(
             F.avg("messages_queued").alias("queued_mean"),
-            F.regr_slope("messages_queued", "time_s").alias("queued_growth_per_s"),
+            F.regr_slope("messages_queued", since_start_s).alias("queued_growth_per_s"),
         )
     )

@@ -9,7 +9,7 @@ again.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -106,28 +106,32 @@ class _Carrying:
         together = [run for run in todo if run not in alone]
         self._measuring.start()
         try:
-            # All are played before any is measured: Spark would be in their way.
-            for run in list(self._played(alone, jobs=1)):
-                self._measuring.take(run, self._cache.trace(run))
-            for run in self._played(together, jobs=self._means.jobs):
-                self._measuring.take(run, self._cache.trace(run))
+            played: list[Run] = []
+            self._play_all(alone, played.append, jobs=1)
+            for run in played:  # Not earlier: Spark would be in the way of the others.
+                self._measure(run)
+            self._play_all(together, self._measure, jobs=self._means.jobs)
             self._measuring.finish()
             self._check_measuring()
         finally:
             self._measuring.stop()
 
-    def _played(self, runs: Iterable[Run], *, jobs: int) -> Iterator[Run]:
-        """The runs, each when it has been played."""
+    def _play_all(
+        self, runs: Iterable[Run], on_played: Callable[[Run], None], *, jobs: int
+    ) -> None:
         playing = ((run, self._play(run)) for run in runs)
-        with closing(in_processes(playing, jobs=jobs)) as played:
-            for run, failure in played:
+        with closing(in_processes(playing, jobs=jobs)) as done:
+            for run, failure in done:
                 if failure is not None:
                     raise self._error(run, failure)
                 self._check_measuring()
-                yield run
+                on_played(run)
 
     def _play(self, run: Run) -> Callable[[], None]:
         return partial(self._experiment.run, dict(run.case), run.seed, self._cache.begin(run))
+
+    def _measure(self, run: Run) -> None:
+        self._measuring.take(run, self._cache.trace(run))
 
     def _on_measured(self, run: Run, values: dict[str, float]) -> None:
         self._cache.finish(run, values, keep_trace=self._means.keep_traces)

@@ -46,7 +46,7 @@ def entries(brokers: int, random: Random) -> list[Entry]:
     return found
 
 
-def rows(*, quick: bool = False) -> Iterator[list[Row]]:
+def rows(*, quick: bool) -> Iterator[list[Row]]:
     for brokers in SIZES[:2] if quick else SIZES:
         known = entries(brokers, Random(brokers))
         yield [

@@ -27,8 +27,9 @@ from godwit.simulation.statistics import Statistics
 from godwit.simulation.stock_scenario import StockScenario
 from godwit.simulation.tracing import Tracing
 from godwit.trace.recorder import Recorder
+from godwit.trace.rows import ROWS_PER_GROUP
 from godwit.trace.schema import TABLES
-from godwit.trace.writer import ROWS_PER_FILE, ROWS_PER_GROUP, TraceWriter
+from godwit.trace.writer import ROWS_PER_FILE, TraceWriter
 
 SEED = 1
 SCENARIO = StockScenario(duration_s=100.0)

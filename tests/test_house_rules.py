@@ -31,9 +31,15 @@ ALLOWED = {
     "workloads": {"content"},
     "wire": {"content"},
     "client": {"content", "matching", "wire"},
-    "network": {"content", "broker", "overlay", "wire"},
+    "network": {"content", "broker", "overlay", "trace", "wire"},
     "lab": {"trace"},
-}
+    "experiments": {
+        "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",
+        "live",
+    },
+}  # fmt: skip
+#: Who may import experiments: they are for those who run them, and nothing depends on one.
+OF_EXPERIMENTS = {"experiments", "cli"}
 #: Modules of other packages that are pure as well.
 PURE_MODULES = {"client/session.py", "wire/frames.py", "wire/stream.py"}
 #: Packages at the top, which may use everything.
@@ -73,6 +79,13 @@ def test_arrows_point_down(path: Path) -> None:
         if name.startswith("godwit."):
             used = name.split(".")[1]
             assert used in ALLOWED[package] | {package, "errors"}, f"{package}/ imports {used}/"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=of)
+def test_nothing_depends_on_an_experiment(path: Path) -> None:
+    if path.relative_to(PACKAGE).parts[0] not in OF_EXPERIMENTS:
+        names = list(imports(ast.parse(path.read_text())))
+        assert not [name for name in names if name.startswith("godwit.experiments")]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=of)

@@ -54,7 +54,7 @@ class MemoryNetwork:
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:
             modules = self._modules(settings.id)
-            self.nodes[settings.id] = make_node(self._network, settings, modules)
+            self.nodes[settings.id] = make_node(self._network, settings, modules=modules)
         diallers = [
             Dialler(self.nodes[settings.id], self._opener(link), where=link)
             for settings in self._network.broker

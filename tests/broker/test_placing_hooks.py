@@ -274,18 +274,11 @@ class Moves(Observer):
         self.pauses_s: list[float] = []
 
     def on_moved(
-        self,
-        client: str,
-        source: str,
-        target: str,
-        *,
-        began_s: float,
-        paused_s: float,
-        now_s: float,
+        self, client: str, source: str, target: str, took_s: float, paused_s: float, now_s: float
     ) -> None:
         self.moves.append((client, source, target))
         self.pauses_s.append(paused_s)
-        assert 0.0 <= paused_s <= now_s - began_s
+        assert 0.0 <= paused_s <= took_s
 
 
 def advised(

@@ -27,6 +27,7 @@ MANUAL = Path(__file__).parents[2] / "docs" / "operating.md"
 class Observed:
     def __init__(self, node: BrokerNode, *troubles: str) -> None:
         self.node = node
+        self.tracing = None
         self.troubles = list(troubles)
 
 

@@ -34,14 +34,7 @@ class Watcher(Observer):
         self.decisions.append((now_s, broker, decision))
 
     def on_moved(
-        self,
-        client: str,
-        source: str,
-        target: str,
-        *,
-        began_s: float,
-        paused_s: float,
-        now_s: float,
+        self, client: str, source: str, target: str, took_s: float, paused_s: float, now_s: float
     ) -> None:
         self.moves.append((now_s, client, source, target))
         self.pauses_s.append(paused_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -43,7 +44,12 @@ def test_a_trace_has_what_happened(seed: int, tmp_path: Path) -> None:
     for row in handled:
         assert row["queue_delay_s"] >= 0.0
         assert row["matching_delay_s"] > 0.0
-    # A copy that was sent was received, and one for a client was handed over.
+    for row in gauges:
+        assert row["memory_bytes"] == row["bytes_queued"]
+    # A copy that was sent was received where it went to, and one for a client was handed over.
+    ways = Counter((r["broker"], to) for r in handled for to in (r["went_to"] or "").split())
+    arrivals = {(row["came_from"], row["broker"]) for row in handled if row["from_broker"]}
+    assert ways.keys() == arrivals
     publications = [row for row in handled if row["kind"] == "Publication"]
     assert sum(row["copies"] for row in publications) == sum(r["from_broker"] for r in publications)
     assert sum(row["local_matches"] for row in publications) == len(delivered)

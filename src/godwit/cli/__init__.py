@@ -3,6 +3,7 @@
 running.py      broker, up, topology
 talking.py      pub, sub, adv, explain
 simulating.py   demo, simulate, replay
+experimenting.py  lab list, lab run, lab report
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 
 import typer
 
-from godwit.cli import running, simulating, talking
+from godwit.cli import experimenting, running, simulating, talking
 from godwit.errors import GodwitError
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ for command in (
     simulating.replay,
 ):
     app.command()(command)
+app.add_typer(experimenting.lab, name="lab")
 
 
 def main() -> None:

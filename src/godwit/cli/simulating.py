@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 
 from godwit.demo import DemoResult, play_live, play_simulated, render
 from godwit.network.settings import load_network
 from godwit.overlay import OVERLAYS
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import balanced_tree
+from godwit.simulation.random_moves import random_moves
 from godwit.simulation.random_runs import random_run
 from godwit.simulation.stock_scenario import StockScenario
 
@@ -65,10 +67,27 @@ def _show(console: Console, result: DemoResult) -> None:
 
 def replay(
     seed: Annotated[int, typer.Argument(help="As printed by a failed test.")],
+    until: Annotated[
+        int | None, typer.Option(help="Run all seeds from SEED up to, not including, this one.")
+    ] = None,
+    moves: Annotated[
+        bool, typer.Option("--moves", help="The runs in which clients move between brokers.")
+    ] = False,
     overlay: Annotated[str, typer.Option(help=f"One of: {', '.join(OVERLAYS)}.")] = "tree",
 ) -> None:
-    """Run one random overlay with random clients again, and say what went wrong."""
-    run = random_run(seed, overlay_named(overlay))
-    typer.echo(str(run))
-    if not run.is_flawless:
+    """Run random overlays with random clients again, and say what went wrong."""
+    strategy = overlay_named(overlay)
+    scenario = random_moves if moves else random_run
+    seeds = range(seed, seed + 1 if until is None else until)
+    flawed = []
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        for each in progress.track(seeds, description="random overlays"):
+            run = scenario(each, strategy)
+            if not run.is_flawless:
+                flawed.append(each)
+            if len(seeds) == 1 or not run.is_flawless:
+                typer.echo(str(run))
+    if len(seeds) > 1:
+        typer.echo(f"{len(seeds)} runs, {len(flawed)} with violations")
+    if flawed:
         raise typer.Exit(code=1)

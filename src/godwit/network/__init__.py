@@ -11,6 +11,7 @@ dialling.py   keeps a link to a neighbour
 server.py     one process: sockets, signals, graceful stop
 http.py       /metrics, /healthz, /routing
 logs.py       what a broker says about itself
+tracing.py    what it did, message by message, for the lab
 processes.py  a whole network of processes on this machine
 """
 
@@ -18,7 +19,13 @@ from __future__ import annotations
 
 from godwit.network.processes import Processes
 from godwit.network.server import BrokerServer
-from godwit.network.settings import BrokerSettings, Limits, NetworkSettings, network_of
+from godwit.network.settings import (
+    BrokerSettings,
+    Limits,
+    NetworkSettings,
+    TraceSettings,
+    network_of,
+)
 
 __all__ = [
     "BrokerServer",
@@ -26,5 +33,6 @@ __all__ = [
     "Limits",
     "NetworkSettings",
     "Processes",
+    "TraceSettings",
     "network_of",
 ]

@@ -125,14 +125,9 @@ class Mover:
         self._move = self._new = self._paused_s = None
         self._is_renamed = False
         if move.phase is Phase.MOVED:
-            self._observer.on_moved(
-                client.name,
-                client.home.broker,
-                new.broker,
-                began_s=self._began_s,
-                paused_s=paused_s,
-                now_s=now_s,
-            )
+            places = client.home.broker, new.broker
+            took_s = now_s - self._began_s
+            self._observer.on_moved(client.name, *places, took_s, paused_s, now_s)
             client.advertisements |= move.advertisements
             client.home.leave()
             client.home = new

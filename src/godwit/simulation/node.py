@@ -47,7 +47,7 @@ from godwit.content.messages import (
     size_bytes,
 )
 from godwit.simulation.agenda import Agenda
-from godwit.simulation.observers import DropReason, Observer
+from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.servers import Server
 
@@ -133,7 +133,7 @@ class SimulatedBroker:
         self._agenda = agenda
         self._resources = resources
         self._observer = observer
-        self._wants_matched = observer.wants_matched
+        self._wants_matched = cares(observer, "on_matched")
         self._check = check
         self._round_trip_s = round_trip_s
         self._reads_delays = bool(broker.modules)
@@ -143,8 +143,8 @@ class SimulatedBroker:
 
     @property
     def waiting(self) -> int:
-        """Messages in the input and output queues."""
-        return self._engine.waiting + self._output.waiting
+        """Messages in the input and output queues; not the outputs of one still in the engine."""
+        return self._engine.waiting + self._output.ready
 
     def start(self) -> None:
         self._stimulate(Started())
@@ -189,6 +189,9 @@ class SimulatedBroker:
             return
         size = size_bytes(message)
         self._occupy(size)
+        if isinstance(message, Publication):
+            # The rate of (4.1) is that of arrivals: in an overload more comes than is matched.
+            self.broker.meters.on_handled(1, 0, 0.0, now_s, messages=0)
         engine.wait((received, size, now_s), goes_first(message), now_s)
 
     def _is_too_much(self, message: Message) -> bool:
@@ -199,17 +202,19 @@ class SimulatedBroker:
     def _match_waiting(self, incoming: Incoming, start_s: float) -> float:
         received, size, arrived_s = incoming
         self.queued_bytes -= size
-        return self._match(received, arrived_s, start_s)
+        return self._match(received, arrived_s, start_s, is_counted=True)
 
-    def _match(self, received: Received, arrived_s: float, start_s: float) -> float:
-        """The matching engine takes one message."""
+    def _match(
+        self, received: Received, arrived_s: float, start_s: float, *, is_counted: bool = False
+    ) -> float:
+        """The matching engine takes one message; `is_counted` if its arrival was metered."""
         message = received.message
         is_publication = isinstance(message, Publication)
         delay_s = self._matching_delay_s
         done_s = start_s + delay_s
         broker = self.broker
         size = size_bytes(message)
-        broker.meters.on_handled(is_publication, size, delay_s, done_s)
+        broker.meters.on_handled(is_publication and not is_counted, size, delay_s, done_s)
         if self._reads_delays:
             broker.delays.on_matched(start_s - arrived_s, delay_s)
         self._observer.on_handled(self.name, received, done_s)
@@ -218,13 +223,7 @@ class SimulatedBroker:
             check_step(broker, received, effects)
         if self._wants_matched:
             self._observer.on_matched(
-                self.name,
-                received,
-                effects,
-                arrived_s=arrived_s,
-                started_s=start_s,
-                done_s=done_s,
-                size_bytes=size,
+                self.name, received, effects, done_s, start_s - arrived_s, delay_s, size
             )
         if effects:
             self._perform(effects, done_s, size)

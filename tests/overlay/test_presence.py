@@ -1,0 +1,45 @@
+"""Sweeps find their way, also when they are earlier than the news of it."""
+
+from __future__ import annotations
+
+from godwit.broker.effects import Send
+from godwit.broker.routing import Confirm
+from godwit.broker.stimuli import Client, Neighbour
+from godwit.content.messages import Absent, Present, Sweep, Swept
+from godwit.overlay.tree import TreeRouting
+
+A, B, C = Neighbour("A"), Neighbour("B"), Neighbour("C")
+SWEEP = Sweep(client="c", to="S", move=1)
+
+
+def test_a_broker_becomes_known_once_and_sweeps_go_its_way() -> None:
+    routing = TreeRouting(["A", "B", "C"])
+    present = Present(broker="S")
+    assert routing.handle(present, A) == [Send(B, present), Send(C, present)]
+    assert routing.handle(present, A) == []
+    assert routing.handle(SWEEP, B) == [Send(A, SWEEP)]
+
+
+def test_a_sweep_that_is_early_waits() -> None:
+    routing = TreeRouting(["A", "B"])
+    assert routing.handle(SWEEP, Client("c")) == []
+    assert routing.handle(Present(broker="S"), A) == [
+        Send(B, Present(broker="S")),
+        Send(A, SWEEP),
+    ]
+
+
+def test_a_sweep_ends_at_the_client_that_asked_for_it() -> None:
+    routing = TreeRouting(["A"])
+    routing.handle(Present(broker="S"), Client("other"))
+    assert routing.handle(SWEEP, A) == [Confirm(Client("c"), Swept(move=1))]
+
+
+def test_directions_follow_links_that_come_and_go() -> None:
+    routing = TreeRouting(["A", "B"])
+    routing.handle(Present(broker="S"), A)
+    assert routing.link_up(C) == [Send(C, Present(broker="S"))]
+    assert routing.handle(Absent(broker="S"), B) == [], "it is not in that direction"
+    absent = Absent(broker="S")
+    assert routing.link_down(A) == [Send(B, absent), Send(C, absent)]
+    assert routing.handle(SWEEP, B) == []

@@ -345,8 +345,8 @@ def test_delays_of_a_broker_are_what_was_modelled() -> None:
 
     assert delays.matching_s.value == pytest.approx(0.01)
     assert delays.input_queue_s.value == pytest.approx(0.01 * 4.5)
-    # About 43 bytes each at 1,000 bytes/s: the output is slower than the engine.
-    assert delays.to_clients_s.value > 0.043
+    # 44 bytes each at 1,000 bytes/s: the n-th leaves 44 ms after the one before, and was ready 10.
+    assert delays.to_clients_s.value == pytest.approx(0.044 + 4.5 * (0.044 - 0.010))
     assert delays.to_neighbours_s.value == 0.0
 
 

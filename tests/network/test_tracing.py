@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,16 @@ from tests.asynchronous import run, until
 from tests.trace.test_writer import files, rows
 
 from godwit.broker.core import Broker
+from godwit.broker.effects import Decision
 from godwit.broker.meters import Meters
+from godwit.broker.modules import BrokerView, PolicyModule, Request
 from godwit.broker.stimuli import Client, Neighbour, Received, Started
 from godwit.client import connect
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
     AdvertisementId,
+    Letter,
     Publication,
     Subscription,
     SubscriptionId,
@@ -153,6 +157,41 @@ def test_the_messages_of_one_read_wait_for_each_other(
     assert [row["size_bytes"] for row in found][2] == 77
     (delivery,) = rows(tmp_path / "delivered")
     assert (delivery["time_s"], delivery["delay_s"], delivery["hops"]) == (200.25, 102.25, 4)
+
+
+class Decides(PolicyModule):
+    """Each time something happens to it."""
+
+    name = "decides"
+
+    def start(self, view: BrokerView, now_s: float) -> Iterable[Request]:
+        return [Decision("stayed", "paul", "B1", "B1", {"load": 1.5})]
+
+    def on_letter(self, body: bytes, neighbour: Neighbour, now_s: float) -> Iterable[Request]:
+        return [Decision("asked", "paul", "B1", "B2", {"load": 2.5})]
+
+
+def test_what_modules_decide_is_in_the_trace(tmp_path: Path) -> None:
+    tracing = Tracing(TraceSettings(folder=str(tmp_path)), "B1")
+    broker = tracing.make_broker(
+        "B1",
+        routing=TreeRouting(("B2",)),
+        meters=Meters(output_bandwidth_bytes_s=1.0),
+        modules=[Decides()],
+        codec_checks_values=False,
+    )
+    broker.handle(Started(), now_s=99.0)
+    broker.handle(Received(Letter(module="decides", body=b""), Neighbour("B2")), now_s=100.0)
+    tracing._writer.close()
+    tracing._disk._background._thread.join()
+
+    found = rows(tmp_path / "decisions")
+    assert [(row["policy"], row["action"], row["target"], row["reason"]) for row in found] == [
+        ("decides", "stayed", "B1", '{"load":1.5}'),
+        ("decides", "asked", "B2", '{"load":2.5}'),
+    ]
+    (handled,) = rows(tmp_path / "handled")
+    assert handled["kind"] == "Letter"
 
 
 def test_a_broker_that_is_not_traced_is_an_ordinary_one(tmp_path: Path) -> None:

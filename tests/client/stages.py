@@ -15,6 +15,7 @@ from itertools import count, pairwise
 from godwit.broker.effects import Effect
 from godwit.broker.stimuli import ClientLeft, Hop, LinkDown, LinkUp, Received, Stimulus
 from godwit.client import Client, Events
+from godwit.migration.moving import Phase
 from godwit.network.settings import Limits
 from godwit.overlay.topology import chain
 from godwit.testing import MemoryNetwork
@@ -65,7 +66,9 @@ class Voice:
 
 
 class Stage:
-    def __init__(self, network: MemoryNetwork, paul: Client, of_paul: Voice, of_peter: Voice):
+    def __init__(
+        self, network: MemoryNetwork, paul: Client, of_paul: Voice, of_peter: Voice
+    ) -> None:
         self.network = network
         self.paul = paul
         self.of_paul = of_paul
@@ -91,6 +94,12 @@ class Stage:
     @property
     def said(self) -> tuple[int, int]:
         return self.of_paul.said, self.of_peter.said
+
+    @property
+    def phase(self) -> Phase | None:
+        """Of Paul's move, if he is on the way."""
+        journey = self.paul._mover._journey
+        return None if journey is None or journey._move is None else journey._move.phase
 
     @contextlib.contextmanager
     def held_up(self, broker: str, kind: type) -> Iterator[None]:

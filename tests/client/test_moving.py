@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import pytest
@@ -18,7 +20,7 @@ from godwit.content.messages import (
     Subscription,
     Sweep,
 )
-from godwit.errors import StayedError, UsageError
+from godwit.errors import StayedError, UnreachableError, UsageError
 from godwit.migration.moving import Phase
 from godwit.network.settings import Limits
 from godwit.wire.connection import Connection
@@ -49,9 +51,7 @@ stops = pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS)
 async def stopped(scene: Stage, stop: Stop, *, within_s: float = 5.0) -> asyncio.Task[object]:
     """A move that has come as far as it can."""
     moving = asyncio.create_task(_move(scene, within_s))
-    journey = lambda: scene.paul._mover._journey
-    await until(lambda: journey() is not None and journey()._move is not None)
-    await until(lambda: journey()._move.phase is stop.phase)
+    await until(lambda: scene.phase is stop.phase)
     await asyncio.sleep(0.02)
     assert not moving.done()
     return moving
@@ -179,10 +179,9 @@ def test_a_client_that_is_closed_on_the_way_leaves_nothing_behind(stop: Stop) ->
                 moving = await stopped(scene, stop)
                 await scene.stop_talking()
                 scene.paul._connect_s = 0.05  # It cannot get rid of what it published.
-                try:
+                may_fail = stop.phase in (Phase.PAUSING, Phase.TURNING)
+                with contextlib.suppress(UnreachableError) if may_fail else nullcontext():
                     await scene.paul.close()
-                except Exception:
-                    assert stop.phase in (Phase.PAUSING, Phase.TURNING)
             with pytest.raises((UsageError, asyncio.CancelledError)):
                 await moving
             brokers = [node.broker.routing for node in scene.network.nodes.values()]
@@ -278,9 +277,7 @@ def test_a_target_that_crashes_on_the_way_is_not_moved_to(stop: Stop) -> None:
 
 
 @stops
-def test_a_target_that_crashes_and_is_back_is_not_moved_to(stop: Stop) -> None:
-    """It has forgotten everything; but when the client begins anew, it has not heard of it."""
-
+def test_a_target_that_crashes_and_is_back_has_forgotten_us(stop: Stop) -> None:
     async def scenario() -> None:
         async with stage() as scene:
             with scene.held_up(stop.broker, stop.kind):
@@ -288,11 +285,8 @@ def test_a_target_that_crashes_and_is_back_is_not_moved_to(stop: Stop) -> None:
                 scene.network.crash("B3")
                 await scene.network.restart("B3")
                 await asyncio.sleep(0.3)
-            try:
+            with pytest.raises(StayedError, match="B3 has forgotten us"):
                 await moving
-                assert stop.phase is Phase.SUBSCRIBING
-            except StayedError as stayed:
-                assert "B3 has forgotten us" in str(stayed)
             assert scene.paul.restarts == 0
             await scene.everything_arrives()
             await scene.settles(scene.paul.session.broker)

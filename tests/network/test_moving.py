@@ -221,7 +221,7 @@ class Walker:
                 self.stays += 1
 
 
-async def disturb(network: MemoryNetwork, walkers: list[Walker], random: Random) -> None:
+async def disturb(network: MemoryNetwork, random: Random) -> None:
     """Cut connections, of links and of clients, also those that are on the move."""
     while True:
         await asyncio.sleep(random.expovariate(150.0))
@@ -244,7 +244,7 @@ async def random_walk(seed: int) -> tuple[int, int, int]:
             witnessed = WitnessedClient(await client.__aenter__(), oracle)
             walkers.append(Walker(witnessed, network, random))
             await walkers[-1].prepare()
-        disturbing = asyncio.create_task(disturb(network, walkers, random))
+        disturbing = asyncio.create_task(disturb(network, random))
         try:
             await asyncio.gather(
                 *(walker.talk(150) for walker in walkers), *(walker.walk(4) for walker in walkers)
@@ -281,7 +281,9 @@ def wrong_tables(topology: Topology, network: MemoryNetwork, walkers: list[Walke
         }
         if {id: hop.name for id, hop in tables.advertisements.items()} != held:
             wrong.append(f"{name}: {tables.advertisements}, should be {held}")
-        wanted = {s.id: session for session in sessions for s in session.subscriptions.values()}
+        wanted = {
+            str(s.id): session for session in sessions for s in session.subscriptions.values()
+        }
         for id, hop in tables.subscriptions.items():
             if id not in wanted or (hop.name == wanted[id].name) != (wanted[id].broker == name):
                 wrong.append(f"{name}: {id} of {hop}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from time import monotonic
 from typing import Protocol, assert_never
 
 import msgspec
@@ -67,16 +68,14 @@ class Journey:
         self._place = place
         self._broker = broker
         self._within_s = within_s
-        loop = asyncio.get_running_loop()
-        self._start_s = loop.time()
+        self._start_s = monotonic()
         self._pause_s = 0.0
         self._pause_start_s = 0.0
-        self._now_s = loop.time
         self._line = self._new_line()
         self._move: Move | None = None
         self._why = ""
         self._timer: asyncio.TimerHandle | None = None
-        self._over: asyncio.Future[None] = loop.create_future()
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def _new_line(self) -> Line:
         fall_back_s = self._traveller.line.fall_back_s
@@ -88,18 +87,18 @@ class Journey:
         session, source = self._session, self._session.broker
         await self._open()
         self._move = session.plan_move()
-        self._plan_time_out(self._start_s + self._within_s - self._now_s())
+        self._plan_time_out(self._start_s + self._within_s - monotonic())
         self._carry_out(self._move.start())
         await self._over
         if self._move.phase is Phase.STAYED:
             raise StayedError(f"{session.name} stayed at {source}: {self._why}")
-        took_s = self._now_s() - self._start_s
+        took_s = monotonic() - self._start_s
         return Moved(source, session.broker, took_s, self._pause_s)
 
     async def _open(self) -> None:
         pauses, refusals = Pauses(), 0
         while True:
-            left_s = self._start_s + self._within_s - self._now_s()
+            left_s = self._start_s + self._within_s - monotonic()
             try:
                 await self._line.open(max(left_s, 0.0))
                 break
@@ -215,9 +214,9 @@ class Journey:
 
     def _note_pause(self, is_paused: bool) -> None:
         if is_paused and not self._session.is_paused:
-            self._pause_start_s = self._now_s()
+            self._pause_start_s = monotonic()
         if self._session.is_paused and not is_paused:
-            self._pause_s += self._now_s() - self._pause_start_s
+            self._pause_s += monotonic() - self._pause_start_s
         self._session.is_paused = is_paused
 
     def _finish(self, move: Move) -> None:

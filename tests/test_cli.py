@@ -16,10 +16,12 @@ import pytest
 GODWIT = [sys.executable, "-m", "godwit"]
 
 
-def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, stdin: str = "", timeout_s: float = 120.0
+) -> subprocess.CompletedProcess[str]:
     command = [*GODWIT, *arguments]
     return subprocess.run(  # noqa: S603  ourselves
-        command, input=stdin, capture_output=True, text=True, timeout=120, check=False
+        command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
     )
 
 

@@ -26,13 +26,20 @@ ALLOWED = {
     "overlay": {"content", "matching", "broker"},
     "trace": {"content", "broker"},
     "migration": {"content"},
+    "placement": {"content", "broker"},
     "simulation": {"content", "broker", "overlay", "migration", "trace", "workloads"},
     "workloads": {"content"},
     "wire": {"content"},
     "client": {"content", "matching", "migration", "wire"},
-    "network": {"content", "broker", "overlay", "wire"},
+    "network": {"content", "broker", "overlay", "trace", "wire"},
     "lab": {"trace"},
-}
+    "experiments": {
+        "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",
+        "live",
+    },
+}  # fmt: skip
+#: Who may import experiments: they are for those who run them, and nothing depends on one.
+OF_EXPERIMENTS = {"experiments", "cli"}
 #: Modules of other packages that are pure as well.
 PURE_MODULES = {
     "client/holdings.py",
@@ -44,7 +51,7 @@ PURE_MODULES = {
 #: Packages at the top, which may use everything.
 TOP = {"cli"}
 #: Packages without I/O, clock or chance: everything they do follows from their arguments.
-PURE = {"content", "matching", "broker", "overlay", "migration", "workloads"}
+PURE = {"content", "matching", "broker", "overlay", "migration", "placement", "workloads"}
 #: ... except these, which read what the others work on.
 READERS = {"workloads/quotes.py"}
 IMPURE_MODULES = {
@@ -78,6 +85,13 @@ def test_arrows_point_down(path: Path) -> None:
         if name.startswith("godwit."):
             used = name.split(".")[1]
             assert used in ALLOWED[package] | {package, "errors"}, f"{package}/ imports {used}/"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=of)
+def test_nothing_depends_on_an_experiment(path: Path) -> None:
+    if path.relative_to(PACKAGE).parts[0] not in OF_EXPERIMENTS:
+        names = list(imports(ast.parse(path.read_text())))
+        assert not [name for name in names if name.startswith("godwit.experiments")]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=of)

@@ -40,7 +40,9 @@ def test_the_session_answers_what_the_readme_says() -> None:
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("page", ["docs/guide.md", "docs/applications.md", "docs/lab.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/guide.md", "docs/applications.md", "docs/lab.md", "docs/placement.md"]
+)
 def test_the_example_of_the_guide_runs(page: str) -> None:
     (example,) = blocks("python", page)
     exec(compile(example, page, "exec"), {"__name__": "guide"})  # noqa: S102  our own text

@@ -21,22 +21,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from godwit.client import connect
+from godwit import live
+from godwit.live import QUIET_S
 from godwit.network.processes import Processes
 from godwit.network.settings import network_of
 from godwit.overlay.topology import Topology
-from godwit.simulation.observers import Observers
 from godwit.simulation.oracle import Oracle, Verdict
 from godwit.simulation.statistics import Percentiles, Statistics
-from godwit.simulation.stock_scenario import StockPublisher, StockScenario, StockSubscriber
-from godwit.witness import WitnessedClient
-from godwit.workloads.stocks import StockMarket
+from godwit.simulation.stock_scenario import StockScenario
 
 BUSIEST_SHOWN = 10
 BAR_WIDTH = 30
 SLICES = 200
-QUIET_S = 5.0
-"""After the last quote, so that everything under way has arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,53 +91,20 @@ async def _play(
     console: Console, running: Processes, topology: Topology, scenario: StockScenario, seed: int
 ) -> tuple[Oracle, Statistics]:
     oracle, statistics = Oracle(settle_s=QUIET_S), Statistics()
-    observer = Observers((oracle, statistics))
-    market, publishers, subscribers = scenario.cast(topology, Random(seed))
-    async with contextlib.AsyncExitStack() as clients:
-
-        async def enter(name: str, at: str) -> WitnessedClient:
-            client = await clients.enter_async_context(connect(running.url(at), name=name))
-            return WitnessedClient(client, observer)
-
-        start_s = time.monotonic()
-        async with asyncio.TaskGroup() as acting:
-            for publisher in publishers:
-                actor = await enter(publisher.name, publisher.at)
-                acting.create_task(_publish(actor, publisher, scenario, market, start_s))
-            for subscriber in subscribers:
-                actor = await enter(subscriber.name, subscriber.at)
-                acting.create_task(_subscribe(actor, subscriber, start_s))
-            await _watch(console, scenario, statistics, start_s)
-        for _ in range(int(QUIET_S / 0.05)):
-            if not oracle.is_owed:
-                break
-            await asyncio.sleep(0.05)
-        oracle.finish(time.time())
+    workload, joining = scenario.cast(topology, Random(seed))
+    playing = live.play(
+        running.url,
+        workload,
+        joining,
+        from_s=scenario.joining_s,
+        until_s=scenario.duration_s,
+        oracle=oracle,
+        watching=(statistics,),
+    )
+    async with asyncio.TaskGroup() as acting:
+        acting.create_task(playing)
+        await _watch(console, scenario, statistics, time.monotonic())
     return oracle, statistics
-
-
-async def _publish(
-    client: WitnessedClient,
-    publisher: StockPublisher,
-    scenario: StockScenario,
-    market: StockMarket,
-    start_s: float,
-) -> None:
-    await client.advertise(market.advertisement(publisher.symbol))
-    for at_s, quote in scenario.quotes(market, publisher):
-        await _sleep_until(start_s + at_s)
-        await client.publish(quote)
-
-
-async def _subscribe(client: WitnessedClient, subscriber: StockSubscriber, start_s: float) -> None:
-    await _sleep_until(start_s + subscriber.joins_s)
-    await client.subscribe(subscriber.filter)
-
-
-async def _sleep_until(at_s: float) -> None:
-    delay_s = at_s - time.monotonic()
-    if delay_s > 0:
-        await asyncio.sleep(delay_s)
 
 
 async def _watch(

@@ -11,9 +11,11 @@ production; only the bytes do not leave the process.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from godwit.broker.modules import PolicyModule
 from godwit.client import Client
 from godwit.client.line import FALL_BACK_S
 from godwit.network.admission import Admission
@@ -30,11 +32,18 @@ SCHEME = "memory://"
 
 
 class MemoryNetwork:
-    def __init__(self, topology: Topology = ONE_BROKER, *, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        topology: Topology = ONE_BROKER,
+        *,
+        limits: Limits | None = None,
+        modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
+    ) -> None:
         settings = network_of(topology)
         self._network = NetworkSettings(broker=settings.broker, limits=limits or Limits())
         self.nodes: dict[str, BrokerNode] = {}
         """The brokers, by name; for a look into their tables."""
+        self._modules = modules
         self._dialling: dict[str, list[asyncio.Task[None]]] = {}
 
     def url(self, broker: str) -> str:
@@ -52,7 +61,8 @@ class MemoryNetwork:
 
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:
-            self.nodes[settings.id] = make_node(self._network, settings)
+            modules = self._modules(settings.id)
+            self.nodes[settings.id] = make_node(self._network, settings, modules=modules)
         diallers = [dialler for broker in self.nodes for dialler in self._start(broker)]
         for dialler in diallers:
             await dialler.linked.wait()

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from godwit.broker.core import Broker
-from godwit.broker.modules import BrokerView, Request, Timer
+from godwit.broker.modules import BrokerView, PolicyModule, Request, Timer
 from godwit.broker.stimuli import Hop, Module, Received
 from godwit.content.filters import Filter
 from godwit.content.messages import (
@@ -30,7 +30,7 @@ LOADS = Filter.parse("class = '$LOAD' and broker is a string and rate is a numbe
 PERIOD_S = 5.0
 
 
-class Gossip:
+class Gossip(PolicyModule):
     """Tells every other broker how many publications it has seen, every five seconds."""
 
     name = "gossip"

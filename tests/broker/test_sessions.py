@@ -166,3 +166,30 @@ def test_an_advertisement_may_be_made_again_with_a_higher_edition_only() -> None
         sessions.admit(publication(), PAUL, 0.0)
     sessions.release(first.id, PAUL)
     assert sessions.admit(first, PAUL, 0.0) == first, "it was elsewhere meanwhile"
+
+
+def test_a_mark_is_the_brokers_to_make() -> None:
+    marked = publication(trace=7)
+    plain = door().admit(marked, PAUL, 0.0)
+    assert isinstance(plain, Publication)
+    assert plain.trace == 0
+
+
+def test_a_module_marks_what_clients_publish_and_nothing_that_is_refused() -> None:
+    asked: list[tuple[int, float]] = []
+
+    def tag(publication: Publication, now_s: float) -> int:
+        asked.append((publication.sequence, now_s))
+        return 5
+
+    sessions = Sessions("B1", tag=tag)
+    advertisement = Advertisement(id=AdvertisementId("paul/a1"), filter=X)
+    sessions.admit(advertisement, PAUL, 0.0)
+    with pytest.raises(Refused, match="not in effect yet"):
+        sessions.admit(publication(), PAUL, 1.0)
+    sessions.confirm(advertisement.id, PAUL)
+    admitted = sessions.admit(publication(), PAUL, 2.0)
+
+    assert isinstance(admitted, Publication)
+    assert admitted.trace == 5
+    assert asked == [(1, 2.0)]

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.lab.runs import SEEDS, trace_run
+from tests.spark import mark, spark
 
-from godwit.lab.spark import spark_session
-
-HERE = Path(__file__).parent
-
-#: For every Java that the tests start: jobs as short as these end before good code is compiled.
-os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+__all__ = ["spark"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            # A session takes seconds to start: all in one worker of xdist.
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            # Spark leaves its connections to Java to the garbage collector.
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
-            item.add_marker(
-                pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-            )
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("local[*]", application="tests")
-    yield session
-    session.stop()
+    mark(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")

@@ -125,16 +125,18 @@ def utilisation_over_time(trace: Trace, span: Span) -> list[Row]:
 
 def convergence(trace: Trace, span: Span) -> list[Row]:
     found = []
+    buckets: defaultdict[float, list[Row]] = defaultdict(list)
+    for row in within(trace, span)["gauges"]:
+        buckets[bucket(row, span)].append(row)
     for measure in ("input_utilisation", "output_utilisation"):
         means = sorted(
-            (time_s, mean([row[measure] for row in rows]))
-            for (time_s,), rows in by(within(trace, span)["gauges"], "time_s").items()
+            (start_s, mean([row[measure] for row in rows])) for start_s, rows in buckets.items()
         )
         settled_s = means[-1][0]
-        for time_s, value in reversed(means):
+        for start_s, value in reversed(means):
             if abs(value - means[-1][1]) > 0.1:
                 break
-            settled_s = time_s
+            settled_s = start_s
         found.append({"measure": measure, "settled_s": settled_s})
     return found
 
@@ -231,6 +233,64 @@ def moves(trace: Trace, span: Span) -> list[Row]:
     return [{"policy": p, "action": a, "decisions": len(rows)} for (p, a), rows in groups.items()]
 
 
+def between_brokers(trace: Trace, span: Span) -> list[Row]:
+    sent = [row for row in within(trace, span)["handled"] if row["from_broker"]]
+    return [
+        {
+            "kind": kind,
+            "messages": len(rows),
+            "bytes": sum(row["size_bytes"] for row in rows),
+            "links": len({(row["came_from"], row["broker"]) for row in rows}),
+        }
+        for (kind,), rows in by(sent, "kind").items()
+    ]
+
+
+def routing_tables(trace: Trace, span: Span) -> list[Row]:
+    kept = {}
+    for row in sorted(within(trace, span)["gauges"], key=lambda row: float(row["time_s"])):
+        kept[row["broker"]] = row["subscriptions"]
+    return [
+        {
+            "brokers": len(kept),
+            "subscriptions": sum(kept.values()),
+            "subscriptions_mean": mean(list(kept.values())),
+            "subscriptions_max": max(kept.values()),
+        }
+    ]
+
+
+def queueing(trace: Trace, span: Span) -> list[Row]:
+    found = []
+    for (broker,), rows in by(within(trace, span)["handled"], "broker").items():
+        waits_s = [row["queue_delay_s"] for row in rows]
+        found.append(
+            {
+                "broker": broker,
+                "messages": len(rows),
+                "queue_delay_s_mean": mean(waits_s),
+                "queue_delay_s_p99": percentile(waits_s, 0.99),
+                "queue_delay_s_max": max(waits_s),
+                "matching_delay_s_mean": mean([row["matching_delay_s"] for row in rows]),
+                "waiting_mean": math.fsum(waits_s) / (span.end_s - span.start_s),
+            }
+        )
+    return found
+
+
+def queue_growth(trace: Trace, span: Span) -> list[Row]:
+    found = []
+    for (broker,), rows in by(within(trace, span)["gauges"], "broker").items():
+        middle_s, queued = (
+            mean([r["time_s"] for r in rows]),
+            mean([r["messages_queued"] for r in rows]),
+        )
+        offs = [(row["time_s"] - middle_s, row["messages_queued"] - queued) for row in rows]
+        slope = math.fsum(x * y for x, y in offs) / math.fsum(x * x for x, _ in offs)
+        found.append({"broker": broker, "queued_mean": queued, "queued_growth_per_s": slope})
+    return found
+
+
 def publisher_rates(trace: Trace, span: Span) -> list[Row]:
     length_s = span.end_s - span.start_s
     own = [
@@ -293,6 +353,10 @@ PLAIN: dict[str, Callable[[Trace, Span], list[Row]]] = {
         overhead_by_kind,
         load_histogram,
         moves,
+        between_brokers,
+        routing_tables,
+        queueing,
+        queue_growth,
         publisher_rates,
         subscriber_profiles,
     )

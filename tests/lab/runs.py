@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from godwit.lab.stages import Span
+from godwit.simulation.resources import BrokerResources
 from godwit.simulation.stock_scenario import StockScenario
 from godwit.simulation.tracing import Tracing
 from godwit.trace.recorder import Recorder
@@ -21,6 +22,7 @@ SCENARIO = StockScenario(
     brokers_with_subscribers=4,
     joining_s=20.0,
     duration_s=75.0,
+    resources=BrokerResources(cpu_speed=0.7),  # Slow enough for queues.
 )
 
 

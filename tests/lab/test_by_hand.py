@@ -24,13 +24,13 @@ TEN_S = Span(0.0, 10.0, bucket_s=5.0)
 LAST_BIT = [0] * 19 + [-(2**63)]
 
 HANDLED = [
-    # time, broker, kind, publisher, sequence, came_from, copies, matches, out, size
-    (0.0, "B3", "Publication", "$B3.m", 4, "m", 0, 0, 0, 20),
-    (1.0, "B1", "Publication", "p", 0, "p", 1, 0, 1, 100),
-    (2.0, "B2", "Publication", "p", 0, "B1", 1, 0, 1, 100),
-    (3.0, "B3", "Publication", "p", 0, "B2", 0, 2, 2, 100),
-    (4.0, "B1", "Subscription", None, None, "s4", 1, 0, 1, 50),
-    (10.0, "B1", "Publication", "p", 1, "p", 1, 0, 1, 100),
+    # time, broker, kind, publisher, sequence, came_from, copies, matches, out, size, waited, d
+    (0.0, "B3", "Publication", "$B3.m", 4, "m", 0, 0, 0, 20, 0.0, 0.25),
+    (1.0, "B1", "Publication", "p", 0, "p", 1, 0, 1, 100, 1.0, 0.25),
+    (2.0, "B2", "Publication", "p", 0, "B1", 1, 0, 1, 100, 0.0, 0.25),
+    (3.0, "B3", "Publication", "p", 0, "B2", 0, 2, 2, 100, 2.0, 0.25),
+    (4.0, "B1", "Subscription", None, None, "s4", 1, 0, 1, 50, 3.0, 0.5),
+    (10.0, "B1", "Publication", "p", 1, "p", 1, 0, 1, 100, 9.0, 0.25),
 ]
 DELIVERED = [
     # time, client, sequence, hops, delay
@@ -40,43 +40,39 @@ DELIVERED = [
     (10.0, "s1", 1, 2, 9.0),
 ]
 GAUGES = [
-    # time, broker, Ir, Or, d, queued
-    (0.0, "B1", 0.8, 0.1, 0.1, 3),
-    (0.0, "B4", 0.2, 0.1, 0.3, 0),
-    (5.0, "B1", 0.25, 0.1, 0.1, 1),
-    (5.0, "B4", 0.25, 0.1, 0.1, 2),
-    (9.0, "B1", 0.2, 0.15, 0.1, 0),
-    (9.0, "B2", 0.2, 0.15, 0.1, 0),
-    (9.0, "B3", 0.2, 0.15, 0.1, 0),
-    (9.0, "B4", 0.2, 0.15, 0.1, 0),
-    (10.0, "B1", 0.9, 0.9, 0.1, 9),
+    # time, broker, Ir, Or, d, queued, subscriptions
+    (0.0, "B1", 0.8, 0.1, 0.1, 3, 6),
+    (0.0, "B4", 0.2, 0.1, 0.3, 0, 0),
+    (5.0, "B1", 0.25, 0.1, 0.1, 1, 2),
+    (5.0, "B4", 0.25, 0.1, 0.1, 2, 0),
+    (9.0, "B1", 0.2, 0.15, 0.1, 0, 5),
+    (9.0, "B2", 0.2, 0.15, 0.1, 0, 7),
+    (9.0, "B3", 0.2, 0.15, 0.1, 0, 3),
+    (9.0, "B4", 0.2, 0.15, 0.1, 0, 1),
+    (10.0, "B1", 0.9, 0.9, 0.1, 9, 99),
 ]
 DECISIONS = [(1.0, "moved"), (2.0, "moved"), (3.0, "refused"), (10.0, "moved")]
 
 
 def tables() -> dict[str, pa.Table]:
     rows: dict[str, list[dict[str, Any]]] = {"handled": [], "delivered": []}
-    for time_s, broker, kind, publisher, sequence, came_from, copies, matches, out, size in HANDLED:
-        rows["handled"].append(
-            {
-                "time_s": time_s,
-                "broker": broker,
-                "kind": kind,
-                "publisher": publisher,
-                "sequence": sequence,
-                "came_from": came_from,
-                "from_broker": came_from.startswith("B"),
-                "copies": copies,
-                "local_matches": matches,
-                "messages_out": out,
-                "size_bytes": size,
-                "is_control": came_from == "m",
-            }
-        )
+    names = (
+        "time_s broker kind publisher sequence came_from copies local_matches messages_out"
+        " size_bytes queue_delay_s matching_delay_s"
+    )
+    for cells in HANDLED:
+        handled = dict(zip(names.split(), cells, strict=True))
+        came_from = str(handled["came_from"])
+        handled["from_broker"] = came_from.startswith("B")
+        handled["is_control"] = came_from == "m"
+        rows["handled"].append(handled)
     for time_s, client, sequence, hops, delay_s in DELIVERED:
         row = {"time_s": time_s, "client": client, "publisher": "p", "sequence": sequence}
         rows["delivered"].append({**row, "hops": hops, "delay_s": delay_s})
-    names = "time_s broker input_utilisation output_utilisation matching_delay_s messages_queued"
+    names = (
+        "time_s broker input_utilisation output_utilisation matching_delay_s messages_queued"
+        " subscriptions"
+    )
     rows["gauges"] = [dict(zip(names.split(), row, strict=True)) for row in GAUGES]
     rows["decisions"] = [
         {"time_s": time_s, "policy": "balance", "action": action} for time_s, action in DECISIONS
@@ -103,6 +99,11 @@ DELAYS = "deliveries delay_s_mean delay_s_p50 delay_s_p99"
 FORWARDING = "delivered pure_forwards yield pure_forwarders"
 HISTOGRAM = "bin from_per_s to_per_s brokers"
 PROFILE = "client publisher first_sequence bits received"
+QUEUEING = (
+    "broker messages queue_delay_s_mean queue_delay_s_p99 queue_delay_s_max matching_delay_s_mean"
+    " waiting_mean"
+)
+TABLE_SIZES = "brokers subscriptions subscriptions_mean subscriptions_max"
 PUBLISHER = "publisher last_sequence publications publications_per_s bytes_per_s"
 
 BY_HAND: Mapping[str, list[dict[str, Any]]] = {
@@ -138,6 +139,21 @@ BY_HAND: Mapping[str, list[dict[str, Any]]] = {
     ),
     "load_histogram": rows(HISTOGRAM, (0, 0.0, 0.02, 1), (10, 0.2, 0.22, 1), (19, 0.38, 0.4, 2)),
     "moves": rows("policy action decisions", ("balance", "moved", 2), ("balance", "refused", 1)),
+    "between_brokers": rows("kind messages bytes links", ("Publication", 2, 200, 2)),
+    "routing_tables": rows(TABLE_SIZES, (4, 16, 4.0, 7)),
+    "queueing": rows(
+        QUEUEING,
+        ("B1", 2, 2.0, 2.98, 3.0, 0.375, 0.4),
+        ("B2", 1, 0.0, 0.0, 0.0, 0.25, 0.0),
+        ("B3", 2, 1.0, 1.98, 2.0, 0.25, 0.2),
+    ),
+    "queue_growth": rows(
+        "broker queued_mean queued_growth_per_s",
+        ("B1", 4 / 3, -41 / 122),
+        ("B2", 0.0, None),
+        ("B3", 0.0, None),
+        ("B4", 2 / 3, 1 / 61),
+    ),
     "publisher_rates": rows(PUBLISHER, ("p", 0, 1, 0.1, 10.0), ("$B3.m", 4, 1, 0.1, 2.0)),
     "subscriber_profiles": rows(
         PROFILE, ("s1", "p", -1279, LAST_BIT, 1), ("s2", "p", -1279, LAST_BIT, 1)
@@ -150,6 +166,7 @@ IN_SILENCE: Mapping[str, list[dict[str, Any]]] = {
     "load_histogram": rows(HISTOGRAM, (0, 0.0, 0.0, 4)),
     "forwarding": rows(FORWARDING, (0, 0, None, 0)),
     "aggregate_traffic": rows("messages bytes messages_per_s bytes_per_s", (0, 0, 0.0, 0.0)),
+    "routing_tables": rows(TABLE_SIZES, (0, 0, None, None)),
     "hop_count": rows("deliveries hops_mean hops_max", (0, None, None)),
     "delay": rows(DELAYS, (0, None, None, None)),
 }

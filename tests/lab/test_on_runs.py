@@ -38,4 +38,6 @@ def test_the_runs_have_something_of_everything(seed: int, traces: dict[int, Path
     assert len(plain.hop_histogram(trace, OVER)) > 2
     assert len(plain.delay_over_time(trace, OVER)) > 5
     assert len(plain.overhead_by_kind(trace, OVER)) > 2
+    assert any(row["queue_delay_s_p99"] for row in plain.queueing(trace, OVER))
+    assert any(row["queued_growth_per_s"] for row in plain.queue_growth(trace, OVER))
     assert any(word < 0 for row in plain.subscriber_profiles(trace, OVER) for word in row["bits"])

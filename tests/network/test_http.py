@@ -27,6 +27,7 @@ MANUAL = Path(__file__).parents[2] / "docs" / "operating.md"
 class Observed:
     def __init__(self, node: BrokerNode, *troubles: str) -> None:
         self.node = node
+        self.tracing = None
         self.troubles = list(troubles)
 
 
@@ -61,6 +62,7 @@ def test_metrics_have_the_names_of_the_manual_and_the_right_numbers() -> None:
             node = network.nodes["B1"]
             await publish(paul, range(7))
             node.dropped["too many hops"] += 3
+            node.decisions["grape", "stayed"] += 2
             status, text = await get(application(Observed(node)), "/metrics")
 
         assert status == 200
@@ -74,6 +76,7 @@ def test_metrics_have_the_names_of_the_manual_and_the_right_numbers() -> None:
         assert found['godwit_messages_handled_total{kind="Subscription"}'] == 2
         assert found["godwit_deliveries_total"] == 7
         assert found['godwit_dropped_total{reason="too many hops"}'] == 3
+        assert found['godwit_decisions_total{action="stayed",policy="grape"}'] == 2
         assert found['godwit_peers{kind="client",state="connected"}'] == 2
         assert found['godwit_peers{kind="link",state="connected"}'] == 1
         assert found["godwit_subscriptions"] == 2

@@ -12,12 +12,15 @@ from godwit.network.settings import (
     BrokerSettings,
     Limits,
     NetworkSettings,
+    TraceSettings,
     checked,
     dump_network,
     load_network,
     network_of,
 )
 from godwit.overlay.topology import star, topology
+
+MANUAL = Path(__file__).parents[2] / "docs" / "operating.md"
 
 
 def load(tmp_path: Path, text: str) -> NetworkSettings:
@@ -56,6 +59,7 @@ def test_the_file_of_the_manual(tmp_path: Path) -> None:
                 ],
                 secret='a "quoted" \\ \n żółw',  # noqa: S106
                 limits=Limits(heartbeat_s=1e-05, client_queue_bytes=1024, connections_max=1),
+                trace=TraceSettings(folder='a "b" \\ ż', sample_every=7, rotate_s=0.5),
             ),
             id="nothing as usual",
         ),
@@ -72,6 +76,23 @@ def test_every_limit_survives_being_written(key: str, tmp_path: Path) -> None:
     limits = msgspec.structs.replace(Limits(), **{key: 4321})
     network = NetworkSettings(broker=[BrokerSettings(id="B1")], limits=limits)
     assert load(tmp_path, dump_network(network)).limits == limits
+
+
+@pytest.mark.parametrize("key", TraceSettings.__struct_fields__)
+def test_every_setting_of_a_trace_survives_being_written(key: str, tmp_path: Path) -> None:
+    value = "a folder" if key == "folder" else 4321
+    trace = msgspec.structs.replace(TraceSettings(), **{key: value})
+    network = NetworkSettings(broker=[BrokerSettings(id="B1")], trace=trace)
+    assert load(tmp_path, dump_network(network)).trace == trace
+
+
+@pytest.mark.parametrize(
+    "settings", [Limits, TraceSettings, BrokerSettings], ids=lambda each: each.__name__
+)
+def test_the_manual_has_every_key(settings: type[msgspec.Struct]) -> None:
+    manual = MANUAL.read_text()
+    for key in settings.__struct_fields__:
+        assert f"`{key}` |" in manual, f"docs/operating.md does not explain {key}"
 
 
 @pytest.mark.parametrize("key", BrokerSettings.__struct_fields__)
@@ -92,6 +113,8 @@ WRONG = {
     "an id that is no name": ('[[broker]]\nid = "B 1"\n', r"matching regex.*broker.*id"),
     "a limit of nothing": (f"[limits]\nsession_s = 0\n{B1}", r"> 0.*limits\.session_s"),
     "a limit of text": (f'[limits]\nsession_s = "1"\n{B1}', r"float.*limits\.session_s"),
+    "a sample of none": (f"[trace]\nsample_every = 0\n{B1}", r">= 1.*trace\.sample_every"),
+    "an unknown key of a trace": (f"[trace]\nfile = 1\n{B1}", "unknown field `file`.*trace"),
     "too small a window": (f"[limits]\nwindow_bytes = 10\n{B1}", r">= 1024.*window_bytes"),
     "a cycle": (f'{B1}links = ["B2"]\n{B2}', "the links form a cycle"),
     "a link with itself": (f'{B1}links = ["B1"]\n', "the links form a cycle"),

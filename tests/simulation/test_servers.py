@@ -54,6 +54,18 @@ def test_control_goes_before_what_waits_but_does_not_interrupt() -> None:
     assert log.started == [("a", 0.0), ("control", 1.0), ("b", 2.0)]
 
 
+def test_what_is_announced_ahead_of_time_is_not_counted_among_the_waiting() -> None:
+    log = Log()
+    log.offer_ready("a", False, 0.0)
+    log.offer_ready("b", False, 0.0)
+    log.offer_ready("c", False, 0.5)
+    log.offer_ready("control", True, 0.5)
+
+    assert (log.server.waiting, log.server.ready) == (3, 1)
+    log.agenda.run(until_s=0.5)
+    assert (log.server.waiting, log.server.ready) == (3, 3)
+
+
 def test_what_is_ready_later_is_not_started_earlier() -> None:
     """An engine hands its results over before they are ready; normal work may go in between."""
     log = Log()

@@ -81,6 +81,25 @@ def test_a_busy_engine_makes_publications_wait() -> None:
     assert load.input_utilisation == pytest.approx(0.3)
 
 
+def test_in_an_overload_the_input_utilisation_says_by_how_much() -> None:
+    """Two publications a second come, one can be matched: Ir is two, not one (4.1)."""
+    resources = BrokerResources(
+        cpu_speed=1.0, matching_work_base=1.0, matching_work_per_subscription=0.0
+    )
+    simulator = Simulator(chain(1), seed=1, resources=resources, link=LINK)
+    paul = simulator.client("paul", at="B1")
+    advertisement = paul.advertise(X)
+    for tick in range(80):
+        simulator.at(10.0 + tick / 2, paul.publish, advertisement, {"x": tick})
+    simulator.run(until_s=40.0)
+
+    load = simulator.brokers["B1"].broker.meters.load(40.0)
+    assert load.publications_per_s == pytest.approx(2.0)
+    assert load.messages_in_per_s == pytest.approx(1.0)
+    assert load.matching_delay_s == pytest.approx(1.0)
+    assert load.input_utilisation == pytest.approx(2.0)
+
+
 def test_a_full_queue_drops_publications_and_counts_them() -> None:
     oracle, statistics = Oracle(), Statistics()
     resources = BrokerResources(cpu_speed=1.0, matching_work_base=1.0, queue_memory_bytes=100)

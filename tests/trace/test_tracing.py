@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.trace.test_writer import rows
 
+from godwit import placement
+from godwit.content.filters import Filter
+from godwit.overlay.topology import chain
+from godwit.placement.settings import GrapeSettings
+from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
 from godwit.simulation.stock_scenario import StockScenario
 from godwit.simulation.tracing import Tracing
 from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
 
+STOCK = Filter.parse("class = 'STOCK'")
 SCENARIO = StockScenario(
     brokers=7, publishers=3, subscribers_per_publisher=10, joining_s=10.0, duration_s=30.0
 )
@@ -36,10 +44,42 @@ def test_a_trace_has_what_happened(seed: int, tmp_path: Path) -> None:
     for row in handled:
         assert row["queue_delay_s"] >= 0.0
         assert row["matching_delay_s"] > 0.0
-    # A copy that was sent was received, and one for a client was handed over.
+    for row in gauges:
+        assert row["memory_bytes"] == row["bytes_queued"]
+    # A copy that was sent was received where it went to, and one for a client was handed over.
+    ways = Counter((r["broker"], to) for r in handled for to in (r["went_to"] or "").split())
+    arrivals = {(row["came_from"], row["broker"]) for row in handled if row["from_broker"]}
+    assert ways.keys() == arrivals
     publications = [row for row in handled if row["kind"] == "Publication"]
     assert sum(row["copies"] for row in publications) == sum(r["from_broker"] for r in publications)
     assert sum(row["local_matches"] for row in publications) == len(delivered)
     # What is on the way at the end would show here: the run ends two seconds after the last quote.
     hops = {(row["publisher"], row["sequence"], row["hops"]) for row in publications}
     assert {(row["publisher"], row["sequence"], row["hops"]) for row in delivered} <= hops
+
+
+def test_a_trace_has_what_was_decided_and_who_moved(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path) as writer:
+        simulator = Simulator(
+            chain(2),
+            seed=1,
+            modules=placement.modules(GrapeSettings(publications_per_session=5)),
+            observers=[Tracing(Recorder(writer))],
+        )
+        simulator.client("alice", at="B2").subscribe(STOCK)
+        paul = simulator.client("paul", at="B1")
+        advertisement = paul.advertise(STOCK)
+        for number in range(9):
+            simulator.at(1.0 + number, paul.publish, advertisement, {"class": "STOCK"})
+        simulator.run(until_s=20.0)
+    asked, moved = rows(tmp_path / "decisions")
+
+    reason = msgspec.json.decode(asked.pop("reason"))
+    assert (reason["messages_here"], reason["messages_there"]) == (10, 5)
+    assert 5.0 < asked.pop("time_s") < 5.1
+    decided = {"subject": "paul", "source": "B1", "target": "B2"}
+    assert asked == {"broker": "B1", "policy": "grape", "action": "asked", **decided}
+    took = msgspec.json.decode(moved.pop("reason"))
+    assert 0 < took["paused_s"] <= took["took_s"] < 0.1
+    assert 5.0 < moved.pop("time_s") < 5.1
+    assert moved == {"broker": "B2", "policy": "migration", "action": "moved", **decided}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +12,25 @@ import pyarrow.parquet as pq
 import pytest
 
 from godwit.errors import UsageError
-from godwit.trace import writer as module
+from godwit.trace import rows as in_rows
+from godwit.trace.background import Action
 from godwit.trace.schema import TABLES
 from godwit.trace.writer import TraceWriter
+
+
+class AtOnce:
+    """Does everything when it is asked for; nothing, while it is lazy."""
+
+    def __init__(self) -> None:
+        self.is_lazy = False
+
+    def run(self, action: Action) -> bool:
+        if not self.is_lazy:
+            action()
+        return not self.is_lazy
+
+    def finish(self) -> None:
+        pass
 
 
 def files(folder: Path) -> list[str]:
@@ -45,7 +64,7 @@ def test_every_table_has_the_declared_columns_even_without_rows(tmp_path: Path) 
 
 
 def test_a_row_with_a_cell_too_few_is_refused(tmp_path: Path) -> None:
-    with TraceWriter(tmp_path) as writer, pytest.raises(ValueError, match="longer"):
+    with TraceWriter(tmp_path) as writer, pytest.raises(ValueError, match="shorter"):
         writer.decisions.add(decision(0)[:-1])
     assert rows(tmp_path / "decisions") == []
 
@@ -60,18 +79,18 @@ def test_texts_may_be_empty_or_absent(tmp_path: Path) -> None:
 def test_files_are_closed_on_the_way_and_only_closed_ones_have_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "ROWS_PER_GROUP", 2)
-    with TraceWriter(tmp_path, prefix="B1-", rows_per_file=4) as writer:
+    monkeypatch.setattr(in_rows, "ROWS_PER_GROUP", 2)
+    with TraceWriter(tmp_path, prefix="B1-", rows_per_file=4, worker=AtOnce()) as writer:
         shown = []
         for number in range(7):
             writer.decisions.add(decision(number))
             shown.append(files(tmp_path / "decisions"))
         assert writer.rows == 7
-    assert shown == [
-        [],
+    assert shown == [  # A group is written when there is no room for one more row.
+        *[[]] * 2,
         *[["_B1-00000.parquet"]] * 2,
         *[["B1-00000.parquet"]] * 2,
-        *[["B1-00000.parquet", "_B1-00001.parquet"]] * 2,
+        ["B1-00000.parquet", "_B1-00001.parquet"],
     ]
     assert files(tmp_path / "decisions") == ["B1-00000.parquet", "B1-00001.parquet"]
     assert [row["subject"] for row in rows(tmp_path / "decisions")] == [f"s{n}" for n in range(7)]
@@ -79,18 +98,45 @@ def test_files_are_closed_on_the_way_and_only_closed_ones_have_names(
 
 
 def test_no_more_than_a_row_group_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROWS_PER_GROUP", 10)
+    monkeypatch.setattr(in_rows, "ROWS_PER_GROUP", 10)
     with TraceWriter(tmp_path) as writer:
+        decisions = writer.decisions
         for number in range(99):
-            writer.decisions.add(decision(number))
-            assert len(writer.decisions._packed) < 10 * writer.decisions._dtype.itemsize
-            assert len(writer.decisions.names) <= 10 + 6
-        for number in range(33):
-            packed = writer.delivered.pack(float(number), 3, 0, number, 0, 0, 1, 0.5, 100)
-            writer.delivered.put_each(packed, [f"s{number}", "b", "c"])
-            assert len(writer.delivered._texts) < 10
-            assert len(writer.delivered._packed) < 10 * writer.delivered._dtype.itemsize
-    assert len(rows(tmp_path / "delivered")) == 99
+            decisions.add(decision(number))
+            assert 0 < decisions._collected <= 10
+            assert all(len(texts.numbers) <= 10 for texts in decisions._texts.values())
+            assert len(decisions.buffer) == 10 * decisions._dtype.itemsize
+            if number % 7 == 0:  # Rotating in the middle of a group does no harm.
+                writer.rotate()
+                assert decisions._collected == 0
+        assert writer.rows == 99
+    found = [row["subject"] for row in rows(tmp_path / "decisions")]
+    assert found == [f"s{number}" for number in range(99)]
+
+
+def test_what_was_rotated_can_be_seen(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path, worker=AtOnce()) as writer:
+        writer.decisions.add(decision(1))
+        assert rows(tmp_path / "decisions") == []
+        writer.rotate()
+        assert len(rows(tmp_path / "decisions")) == 1
+        writer.rotate()
+        writer.decisions.add(decision(2))
+    assert files(tmp_path / "decisions") == ["00000.parquet", "00001.parquet"]
+    assert files(tmp_path / "gauges") == ["00000.parquet"]
+
+
+def test_rows_that_nobody_writes_are_counted(tmp_path: Path) -> None:
+    worker = AtOnce()
+    with TraceWriter(tmp_path, worker=worker) as writer:
+        writer.decisions.add(decision(1))
+        worker.is_lazy = True
+        writer.rotate()
+        assert (writer.rows, writer.rows_lost) == (1, 1)
+        worker.is_lazy = False
+        writer.decisions.add(decision(2))
+    assert writer.rows_lost == 1
+    assert [row["subject"] for row in rows(tmp_path / "decisions")] == ["s2"]
 
 
 def test_two_writers_share_a_folder(tmp_path: Path) -> None:
@@ -108,4 +154,22 @@ def test_a_folder_that_cannot_be_is_an_error_of_the_caller(tmp_path: Path) -> No
 
 def test_every_type_of_the_schema_can_be_packed() -> None:
     for schema in TABLES.values():
-        assert {field.type for field in schema} <= module.FORMATS.keys() & module.DTYPES.keys()
+        assert {field.type for field in schema} <= in_rows.FORMATS.keys() & in_rows.DTYPES.keys()
+
+
+def test_to_write_a_trace_needs_no_pandas() -> None:
+    """It takes half a second to load, in every broker that is traced."""
+    program = """
+import sys
+from pathlib import Path
+from tests.trace.test_writer import decision
+from godwit.trace.writer import TraceWriter
+with TraceWriter(Path(sys.argv[1])) as writer:
+    writer.decisions.add(decision(1))
+assert "pandas" not in sys.modules
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(  # noqa: S603  Our own.
+            [sys.executable, "-c", program, folder], cwd=Path(__file__).parents[2], check=False
+        )
+    assert done.returncode == 0

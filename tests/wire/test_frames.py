@@ -16,6 +16,7 @@ from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
     Depart,
+    Letter,
     MoveTo,
     Pause,
     Paused,
@@ -64,6 +65,7 @@ PUBLICATION = Publication(
     is_control=True,
     accepted_s=1.75e9,
     size_bytes=99,
+    trace=2**62,
 )
 
 FRAMES: dict[str, Frame] = {
@@ -74,6 +76,7 @@ FRAMES: dict[str, Frame] = {
     "subscription": Subscription(id=SUB, filter=FILTER, edition=2, local_only=True),
     "unsubscription": Unsubscription(id=SUB),
     "subscription in effect": SubscriptionInEffect(id=SUB, edition=2),
+    "letter": Letter(module="grape", body=b"\x00\xff"),
     "refusal": Refusal(about="paul#7", reason="because"),
     "depart": Depart(move=3),
     "pause": Pause(move=2**63 - 1),
@@ -103,7 +106,7 @@ ACCEPTED: dict[str, tuple[Decoder, set[str]]] = {
         decode_from_broker,
         {"publication", "advertisement", "unadvertisement", "advertisement in effect",
          "subscription", "unsubscription", "subscription in effect", "present", "absent", "sweep",
-         "acknowledge", "goodbye"},
+         "letter", "acknowledge", "goodbye"},
     ),
     "to a client": (
         decode_to_client,

@@ -10,7 +10,8 @@ runtime drive this class, not two copies of it.
     from a neighbour          routing
     routing messages          Routing.handle decides (overlay/)
     publications              Routing.destinations decides, the core makes the copies
-    modules                   see what passes (modules.py) and submit messages of their own
+    modules                   see what passes (modules.py), submit messages of their own, and write
+                              letters to each other, which no router sees
 
 Read next: stimuli.py (what may happen), effects.py (what may be asked for), overlay/tree.py.
 Not here:  bytes on the wire (network/), queues and time (the driver), who should move (balance/).
@@ -24,10 +25,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
+from godwit.broker.delays import Delays
+from godwit.broker.effects import (
+    Decision,
+    Deliver,
+    Effect,
+    Notify,
+    Ping,
+    Report,
+    Send,
+    SetTimer,
+    Submit,
+)
 from godwit.broker.meters import Meters
-from godwit.broker.modules import BrokerView, PolicyModule, Request, Timer
-from godwit.broker.routing import Answer, MovedAway, Routing
+from godwit.broker.modules import (
+    AskForPings,
+    AskToMove,
+    BrokerView,
+    PolicyModule,
+    Request,
+    Timer,
+    ToNeighbour,
+)
+from godwit.broker.routing import Answer, MovedAway, MovedHere, Routing
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
     Client,
@@ -37,6 +57,7 @@ from godwit.broker.stimuli import (
     LinkUp,
     Module,
     Neighbour,
+    Pinged,
     Received,
     Started,
     Stimulus,
@@ -46,7 +67,9 @@ from godwit.content.messages import (
     Absent,
     AdvertisementInEffect,
     Depart,
+    Letter,
     Message,
+    MoveTo,
     Pause,
     Paused,
     Present,
@@ -69,14 +92,24 @@ class Broker:
         modules: Sequence[PolicyModule] = (),
         meters: Meters | None = None,
         codec_checks_values: bool = False,
+        address: str = "",
     ) -> None:
-        """`codec_checks_values` if messages come through a decoder that has checked their types."""
+        """`codec_checks_values` if messages come through a decoder that has checked their types.
+
+        `address` is where clients reach the broker: for modules that send clients elsewhere.
+        """
         self.name = name
+        self.address = address
         self.routing = routing
-        self.sessions = Sessions(name, codec_checks_values=codec_checks_values)
         self.meters = meters or Meters(output_bandwidth_bytes_s=float("inf"))
+        self.delays = Delays()
         self.modules = {module.name: module for module in modules}
         assert len(self.modules) == len(modules), "module names are unique within a broker"
+        tagging = [module.tag for module in modules if module.tags]
+        assert len(tagging) <= 1, "there is room for the mark of one module"
+        self.sessions = Sessions(
+            name, tag=next(iter(tagging), None), codec_checks_values=codec_checks_values
+        )
 
     def handle(self, stimulus: Stimulus, *, now_s: float) -> list[Effect]:
         """The one door: every change of state comes in here and leaves as effects."""
@@ -86,6 +119,8 @@ class Broker:
                 return self._on_request(message, hop, now_s)
             if type(message) is Publication:
                 return self._on_publication(message, hop, stimulus.hops, now_s)
+            if type(message) is Letter:
+                return self._on_letter(message, hop, now_s)
             assert not isinstance(message, Depart | Pause), "brokers do not move like that"
             return self._on_routing_message(message, hop, now_s)
         match stimulus:
@@ -99,13 +134,16 @@ class Broker:
                 return self._performed(self.routing.link_down(neighbour), now_s)
             case ClientLeft(client=client):
                 return self._on_client_left(client, now_s)
+            case Pinged(module=module, client=pinging, round_trips_s=found):
+                return self._perform(module, self.modules[module].on_pinged(pinging, found, now_s))
             case _:
                 assert_never(stimulus)
 
     def _on_start(self, now_s: float) -> list[Effect]:
         effects: list[Effect] = []
         for name, module in self.modules.items():
-            view = BrokerView(self.name, self.sessions.owner(Module(name)), self.meters)
+            owner = self.sessions.owner(Module(name))
+            view = BrokerView(self.name, owner, self.meters, self.delays, self.address)
             effects += self._perform(name, module.start(view, now_s))
         return effects
 
@@ -126,7 +164,7 @@ class Broker:
         assert isinstance(hop, Client), f"{hop} submitted what the broker refuses: {reason}"
         if isinstance(message, Publication):
             about = f"{message.publisher}#{message.sequence}"
-        elif isinstance(message, Present | Absent | Sweep | Depart | Pause):
+        elif isinstance(message, Present | Absent | Sweep | Depart | Pause | Letter):
             about = type(message).__name__
         else:
             about = message.id
@@ -136,7 +174,25 @@ class Broker:
         effects: list[Effect] = []
         for withdrawal in self.sessions.leave(client):
             effects += self._on_routing_message(withdrawal, client, now_s)
+        return effects + self._on_departed(client, now_s)
+
+    def _on_departed(self, publisher: Hop, now_s: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for name, module in self.modules.items():
+            effects += self._perform(name, module.on_departed(publisher.name, now_s))
         return effects
+
+    def _on_arrived(self, publisher: Hop, now_s: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for name, module in self.modules.items():
+            effects += self._perform(name, module.on_arrived(publisher.name, now_s))
+        return effects
+
+    def _on_letter(self, letter: Letter, neighbour: Neighbour, now_s: float) -> list[Effect]:
+        module = self.modules.get(letter.module)
+        if module is None:
+            return []  # Policies need not run everywhere; who writes does not wait for ever.
+        return self._perform(module.name, module.on_letter(letter.body, neighbour, now_s))
 
     def _on_routing_message(self, message: RoutingMessage, hop: Hop, now_s: float) -> list[Effect]:
         return self._performed(self.routing.handle(message, hop), now_s)
@@ -149,7 +205,11 @@ class Broker:
                 effects.append(effect)
                 continue
             if isinstance(effect, MovedAway):
-                self.sessions.release(effect.id, effect.publisher)
+                if self.sessions.release(effect.id, effect.publisher):
+                    effects += self._on_departed(effect.publisher, now_s)
+                continue
+            if isinstance(effect, MovedHere):
+                effects += self._on_arrived(effect.publisher, now_s)
                 continue
             if isinstance(effect.notice, AdvertisementInEffect):
                 self.sessions.confirm(effect.notice.id, effect.to)
@@ -196,9 +256,19 @@ class Broker:
 
     def _perform(self, module: str, requests: Iterable[Request]) -> list[Effect]:
         """Turn what a module asks for into effects."""
-        return [
-            SetTimer(module, request.name, request.at_s)
-            if isinstance(request, Timer)
-            else Submit(module, request)
-            for request in requests
-        ]
+        return [self._effect(module, request) for request in requests]
+
+    def _effect(self, module: str, request: Request) -> Effect:
+        match request:
+            case Timer(name=name, at_s=at_s):
+                return SetTimer(module, name, at_s)
+            case ToNeighbour(neighbour=neighbour, body=body):
+                return Send(neighbour, Letter(module=module, body=body))
+            case AskToMove(client=client, target=target, address=address):
+                return Notify(Client(client), MoveTo(broker=target, address=address))
+            case AskForPings(client=client, brokers=brokers):
+                return Ping(module, client, brokers)
+            case Decision():
+                return Report(module, request)
+            case _:
+                return Submit(module, request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias, final
 
 import msgspec
@@ -56,4 +57,37 @@ class SetTimer(msgspec.Struct, frozen=True):
     """On the driver's own clock, the one it passes to `Broker.handle`."""
 
 
-Effect: TypeAlias = Send | Deliver | Notify | Submit | SetTimer
+@final
+class Ping(msgspec.Struct, frozen=True):
+    """Let a client find out how far it is from some brokers; hand `Pinged` back with the answer."""
+
+    module: str
+    client: str
+    brokers: tuple[tuple[str, str], ...]
+    """Names and addresses."""
+
+
+@final
+class Decision(msgspec.Struct, frozen=True):
+    """What a policy decided, and the numbers that decided."""
+
+    action: str
+    subject: str
+    """Who is, or would be, moved."""
+
+    source: str
+    target: str
+    reason: Mapping[str, float | str]
+
+
+@final
+class Report(msgspec.Struct, frozen=True):
+    """Write down a decision where people will find it: log, trace, metrics."""
+
+    policy: str
+    decision: Decision
+
+
+#: What a broker asks for on behalf of its modules.
+ModuleEffect: TypeAlias = Submit | SetTimer | Ping | Report
+Effect: TypeAlias = Send | Deliver | Notify | ModuleEffect

@@ -17,7 +17,7 @@ def check_step(broker: Broker, stimulus: Stimulus, effects: Sequence[Effect]) ->
         copies: list[Hop] = []
         for effect in effects:
             match effect:
-                case Send(to=neighbour):
+                case Send(to=neighbour, message=Publication()):  # A module may write back.
                     copies.append(neighbour)
                 case Deliver(to=clients):
                     copies.extend(clients)

@@ -38,8 +38,14 @@ class MovedAway(msgspec.Struct, frozen=True):
     id: AdvertisementId
 
 
+class MovedHere(msgspec.Struct, frozen=True):
+    """A publisher that was at another broker begins to publish here."""
+
+    publisher: Client | Module
+
+
 #: What a router may answer.
-Answer: TypeAlias = Send | Confirm | MovedAway
+Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere
 
 
 class Tables(msgspec.Struct, frozen=True):

@@ -18,7 +18,9 @@ late confirmation of the earlier use may still be on its way to any broker, or t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
 
@@ -54,6 +56,10 @@ RESERVED_PREFIX = "$"
 CONTROL_IS_RESERVED = "control classes, which start with '$', are the brokers' own"
 
 
+#: Decides whether a publication is traced, and as what.
+Tag: TypeAlias = Callable[[Publication, float], int]
+
+
 class Refused(Exception):  # noqa: N818  A refusal is an answer, not an error of ours.
     """Why a request was not carried out.  Never leaves the broker: it becomes a Refusal."""
 
@@ -80,8 +86,11 @@ class Session:
 class Sessions:
     """The sessions of one broker, by hop."""
 
-    def __init__(self, broker: str, *, codec_checks_values: bool = False) -> None:
+    def __init__(
+        self, broker: str, *, tag: Tag | None = None, codec_checks_values: bool = False
+    ) -> None:
         self._broker = broker
+        self._tag = tag
         self._codec_checks_values = codec_checks_values
         self._sessions: dict[Client | Module, Session] = {}
 
@@ -105,7 +114,7 @@ class Sessions:
         if type(message) is Publication:  # By far the most, and asked without a detour.
             if not self._codec_checks_values:
                 message = _checked(message)
-            return _admit_publication(message, session, hop, now_s)
+            return _admit_publication(message, session, hop, now_s, self._tag)
         match message:
             case Advertisement():
                 _check_new(message, session)
@@ -159,11 +168,13 @@ class Sessions:
             *(Unadvertisement(id=id) for id in session.advertisements),
         ]
 
-    def release(self, advertisement: AdvertisementId, hop: Client | Module) -> None:
-        """The client has taken its advertisement to another broker."""
+    def release(self, advertisement: AdvertisementId, hop: Client | Module) -> bool:
+        """The client has taken its advertisement to another broker; was it the last one?"""
         session = self._sessions.get(hop)
-        if session is not None:
-            session.forget(advertisement)
+        if session is None:
+            return True
+        session.forget(advertisement)
+        return not session.advertisements
 
     def confirm(self, advertisement: AdvertisementId, hop: Client | Module) -> None:
         """The router says that an advertisement is in effect."""
@@ -198,7 +209,11 @@ def _check_new(request: Advertisement | Subscription, session: Session) -> None:
 
 
 def _admit_publication(
-    publication: Publication, session: Session, hop: Client | Module, now_s: float
+    publication: Publication,
+    session: Session,
+    hop: Client | Module,
+    now_s: float,
+    tag: Tag | None,
 ) -> Publication:
     if publication.publisher != session.owner:
         raise Refused(f"{session.owner} cannot publish as {publication.publisher}")
@@ -218,7 +233,10 @@ def _admit_publication(
     if publication.ttl_hops is not None and not is_control:
         raise Refused("only control publications have a time to live")
     session.last_sequence = publication.sequence
-    return msgspec.structs.replace(publication, is_control=is_control, accepted_s=now_s)
+    trace = 0 if tag is None or is_control else tag(publication, now_s)
+    return msgspec.structs.replace(
+        publication, is_control=is_control, accepted_s=now_s, trace=trace
+    )
 
 
 def _checked(publication: Publication) -> Publication:

@@ -77,4 +77,14 @@ class ClientLeft(msgspec.Struct, frozen=True):
     client: Client
 
 
-Stimulus: TypeAlias = Received | TimerFired | Started | LinkUp | LinkDown | ClientLeft
+@final
+class Pinged(msgspec.Struct, frozen=True):
+    """A client was asked how far it is from some brokers, and this is what it found."""
+
+    module: str
+    client: str
+    round_trips_s: dict[str, float]
+    """By broker; those that did not answer are missing."""
+
+
+Stimulus: TypeAlias = Received | TimerFired | Started | LinkUp | LinkDown | ClientLeft | Pinged

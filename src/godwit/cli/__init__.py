@@ -4,6 +4,7 @@ running.py      broker, up, topology
 talking.py      pub, sub, adv, explain
 moving.py       move
 simulating.py   demo, simulate, replay
+experimenting.py  lab list, lab run, lab report
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 
 import typer
 
-from godwit.cli import moving, running, simulating, talking
+from godwit.cli import experimenting, moving, running, simulating, talking
 from godwit.errors import GodwitError
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ for command in (
     simulating.replay,
 ):
     app.command()(command)
+app.add_typer(experimenting.lab, name="lab")
 
 
 def main() -> None:

@@ -46,6 +46,9 @@ Config = Annotated[
 Secret = Annotated[
     str, typer.Option(envvar="GODWIT_SECRET", help="Shared by the brokers of a network.")
 ]
+Trace = Annotated[
+    Path | None, typer.Option(help="A folder to write all that happens to; needs godwit[lab].")
+]
 Level = Annotated[str, typer.Option(help="debug, info, warning or error.")]
 
 
@@ -56,6 +59,7 @@ def broker(
     http: Http = None,
     config: Config = None,
     secret: Secret = "",
+    trace: Trace = None,
     log_level: Level = "info",
     log_format: Annotated[LogFormat, typer.Option(help="text or json.")] = "text",
     leash: Annotated[bool, typer.Option(help="Stop when standard input is closed.")] = False,
@@ -63,7 +67,7 @@ def broker(
 ) -> None:
     """Run one broker in this process, until SIGTERM or Ctrl-C."""
     configure(log_level, log_format, broker=id)
-    network = _network(id, config, secret)
+    network = _traced(_network(id, config, secret), trace)
     given = {"listen": listen, "links": link or None, "http": http}
     changes = {key: value for key, value in given.items() if value is not None}
     settings = checked(msgspec.structs.replace(network.of(id), **changes))
@@ -77,6 +81,13 @@ def _network(id: str, config: Path | None, secret: str) -> NetworkSettings:
         return checked(NetworkSettings(broker=[BrokerSettings(id=id)], secret=secret))
     network = load_network(config)
     return checked(msgspec.structs.replace(network, secret=secret or network.secret))
+
+
+def _traced(network: NetworkSettings, folder: Path | None) -> NetworkSettings:
+    if folder is None:
+        return network
+    trace = msgspec.structs.replace(network.trace, folder=str(folder))
+    return msgspec.structs.replace(network, trace=trace)
 
 
 def _allow_many_connections() -> None:
@@ -114,10 +125,11 @@ def _stopped(*, leash: bool = False) -> asyncio.Event:
 
 def up(
     file: Annotated[Path, typer.Argument(help="A network file, as `godwit topology` prints it.")],
+    trace: Trace = None,
     log_level: Level = "warning",
 ) -> None:
     """Run a whole network of broker processes on this machine, until Ctrl-C."""
-    uvloop.run(_up(load_network(file), log_level))
+    uvloop.run(_up(_traced(load_network(file), trace), log_level))
 
 
 async def _up(network: NetworkSettings, log_level: str) -> None:

@@ -120,6 +120,22 @@ class Publication(Wired, frozen=True, kw_only=True, tag=7):
     size_bytes: int = 0
     """Set by the first broker: the publication as it travels."""
 
+    trace: int = 0
+    """Set by the first broker, if a policy there wants to know how far it gets; else 0."""
+
+
+@final
+class Letter(Wired, frozen=True, kw_only=True, tag=9):
+    """From a module to the module of the same name in a neighbour, behind all publications.
+
+    Control publications are for whoever asked for their class and overtake others; a letter is
+    for one neighbour and keeps its place in the queues.
+    """
+
+    module: str
+    body: bytes
+    """Only the modules know what is in it."""
+
 
 @final
 class Present(Wired, frozen=True, kw_only=True, tag=12):
@@ -176,8 +192,8 @@ class Paused(Wired, frozen=True, kw_only=True, tag=18):
 class MoveTo(Wired, frozen=True, kw_only=True, tag=19):
     """A broker asks a client to move to another one (the thesis's migrate)."""
 
-    address: ShortText
-    """Where to call: godwit://HOST:PORT."""
+    address: ShortText = ""
+    """Where to call: godwit://HOST:PORT; nothing in a simulation."""
 
     broker: ShortText = ""
     """Who should answer there; nobody in particular if it is not given."""
@@ -206,7 +222,7 @@ RoutingMessage: TypeAlias = (
 )
 #: What a client that moves asks of its brokers, besides what every client asks.
 MovingRequest: TypeAlias = Depart | Pause
-Message: TypeAlias = RoutingMessage | Publication | MovingRequest
+Message: TypeAlias = RoutingMessage | Publication | MovingRequest | Letter
 Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused | MoveTo
 
 
@@ -244,6 +260,8 @@ def size_bytes(message: Message | Notice) -> int:
             return HEADER_BYTES + len(message.filter.padres())
         case Refusal():
             return HEADER_BYTES + len(message.reason)
+        case Letter():
+            return HEADER_BYTES + len(message.body)
         case _:
             return HEADER_BYTES
 

@@ -75,7 +75,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number that every run of an experiment has."""
+    """A number that runs of an experiment have."""
 
     unit: str
     meaning: str
@@ -99,6 +99,10 @@ class Scale:
     """How many, unless said otherwise: 1, 2, 3 ..."""
 
 
+def _never(_case: Case) -> bool:
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
     name: str
@@ -117,7 +121,7 @@ class Experiment:
     called in other processes."""
 
     measure: Callable[[Trace, Case], dict[str, float]]
-    """The numbers of one trace: exactly those of `measures`."""
+    """The numbers of one trace: those of `measures` that its case has."""
 
     measures: Mapping[str, Measure]
     claims: Sequence[Claim] = ()
@@ -126,4 +130,8 @@ class Experiment:
     """What did not reproduce and the likely reason, in Markdown; written after it was run."""
 
     uses: Sequence[str] = field(default=())
-    """Packages of ours whose change makes earlier runs void, besides those every run uses."""
+    """Packages and modules of ours whose change makes earlier runs void, besides those that every
+    run goes through (code_version.py)."""
+
+    alone: Callable[[Case], bool] = _never
+    """Cases that go by the wall clock.  They are run one after the other, before all others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from godwit.lab import paths, profiles, rates, traffic
+from godwit.lab import paths, profiles, queueing, rates, traffic
 from godwit.lab.stages import Stage
 
 STAGES: Mapping[str, Stage] = {
@@ -24,6 +24,10 @@ STAGES: Mapping[str, Stage] = {
         traffic.overhead_by_kind,
         traffic.load_histogram,
         traffic.moves,
+        traffic.between_brokers,
+        traffic.routing_tables,
+        queueing.queueing,
+        queueing.queue_growth,
         profiles.publisher_rates,
         profiles.subscriber_profiles,
     )

@@ -7,9 +7,10 @@ Words    pure forward -> a broker handled a publication, had no subscriber for i
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from godwit.lab.percentiles import percentile, ranked
 from godwit.lab.stages import Span, stage
 
 
@@ -43,26 +44,13 @@ def delay_over_time(delivered: DataFrame, over: Span) -> DataFrame:
 
 
 def _delays(frame: DataFrame, *of: str) -> DataFrame:
-    """Mean and percentiles.  Sorted, which spills: Spark's own keep every delay in memory."""
-    together = Window.partitionBy(*of)
-    ranked = frame.select(
-        *of,
-        "delay_s",
-        (F.row_number().over(together.orderBy("delay_s")) - 1).alias("place"),
-        F.count("*").over(together).alias("all"),
-    )
-    return ranked.groupBy(*of).agg(
+    in_order = ranked(frame.select(*of, "delay_s"), "delay_s", *of)
+    return in_order.groupBy(*of).agg(
         F.count("*").alias("deliveries"),
         F.avg("delay_s").alias("delay_s_mean"),
-        _percentile(0.5).alias("delay_s_p50"),
-        _percentile(0.99).alias("delay_s_p99"),
+        percentile("delay_s", 0.5).alias("delay_s_p50"),
+        percentile("delay_s", 0.99).alias("delay_s_p99"),
     )
-
-
-def _percentile(share: float) -> Column:
-    """Between the two delays around the place where it should be, the nearer counts for more."""
-    off = F.abs(F.col("place") - share * (F.col("all") - 1))
-    return F.sum(F.col("delay_s") * F.greatest(F.lit(0.0), 1 - off))
 
 
 @stage(

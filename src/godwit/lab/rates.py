@@ -84,27 +84,30 @@ def utilisation_over_time(gauges: DataFrame, over: Span) -> DataFrame:
 
 @stage("gauges", columns="measure string, settled_s double")
 def convergence(gauges: DataFrame, over: Span) -> DataFrame:
-    """When the mean utilisation last left the neighbourhood of its final value."""
+    """When the mean utilisation came to stay near its final value: the start of that bucket.
+
+    By buckets, because live brokers read their gauges each at a time of its own.
+    """
     measures = ("input_utilisation", "output_utilisation")
     stacked = F.explode(
         F.array(*(F.struct(F.lit(m).alias("measure"), F.col(m).alias("value")) for m in measures))
     )
     means = (
-        over.of(gauges)
-        .select("time_s", stacked.alias("each"))
-        .groupBy(F.col("each.measure").alias("measure"), "time_s")
+        over.bucketed(gauges)
+        .select("bucket_s", stacked.alias("each"))
+        .groupBy(F.col("each.measure").alias("measure"), "bucket_s")
         .agg(F.avg("each.value").alias("mean"))
     )
-    in_order = Window.partitionBy("measure").orderBy("time_s")
+    in_order = Window.partitionBy("measure").orderBy("bucket_s")
     to_the_end = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     off = F.abs(F.col("mean") - F.last("mean").over(to_the_end)) > SETTLED_WITHIN
-    following = F.lead("time_s").over(in_order)
+    following = F.lead("bucket_s").over(in_order)
     return (
         means.withColumn("off", off)
         .withColumn("following_s", following)
         .groupBy("measure")
         .agg(
-            F.coalesce(F.max(F.when(F.col("off"), F.col("following_s"))), F.min("time_s")).alias(
+            F.coalesce(F.max(F.when(F.col("off"), F.col("following_s"))), F.min("bucket_s")).alias(
                 "settled_s"
             )
         )

@@ -1,4 +1,4 @@
-"""How many messages of which kind, how evenly the load was spread, and what was moved."""
+"""How many messages of which kind, what they left in tables, how even the load was, what moved."""
 
 from __future__ import annotations
 
@@ -37,6 +37,42 @@ def overhead_by_kind(handled: DataFrame, over: Span) -> DataFrame:
     total = counted.agg(F.sum("messages").alias("total"))
     return counted.crossJoin(total).select(
         "kind", "is_control", "messages", (F.col("messages") / F.col("total")).alias("share")
+    )
+
+
+@stage("handled", columns="kind string, messages bigint, bytes bigint, links bigint")
+def between_brokers(handled: DataFrame, over: Span) -> DataFrame:
+    """What brokers sent each other, by kind, and over how many links; each direction is one."""
+    return (
+        over.of(handled)
+        .where("from_broker")
+        .groupBy("kind")
+        .agg(
+            F.count("*").alias("messages"),
+            F.sum("size_bytes").alias("bytes"),
+            F.count_distinct("came_from", "broker").alias("links"),
+        )
+    )
+
+
+@stage(
+    "gauges",
+    columns="brokers bigint, subscriptions bigint, subscriptions_mean double,"
+    " subscriptions_max bigint",
+)
+def routing_tables(gauges: DataFrame, over: Span) -> DataFrame:
+    """The subscriptions in the tables of all brokers, as each showed them last."""
+    last = F.max_by("subscriptions", "time_s").alias("kept")
+    return (
+        over.of(gauges)
+        .groupBy("broker")
+        .agg(last)
+        .agg(
+            F.count("*").alias("brokers"),
+            F.coalesce(F.sum("kept"), F.lit(0)).alias("subscriptions"),
+            F.avg("kept").alias("subscriptions_mean"),
+            F.max("kept").alias("subscriptions_max"),
+        )
     )
 
 

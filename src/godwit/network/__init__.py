@@ -12,6 +12,7 @@ server.py     one process: sockets, signals, graceful stop
 http.py       /metrics, /healthz, /routing, /move
 moving.py     clients are asked to move to other brokers
 logs.py       what a broker says about itself
+tracing.py    what it did, message by message, for the lab
 processes.py  a whole network of processes on this machine
 """
 
@@ -19,7 +20,13 @@ from __future__ import annotations
 
 from godwit.network.processes import Processes
 from godwit.network.server import BrokerServer
-from godwit.network.settings import BrokerSettings, Limits, NetworkSettings, network_of
+from godwit.network.settings import (
+    BrokerSettings,
+    Limits,
+    NetworkSettings,
+    TraceSettings,
+    network_of,
+)
 
 __all__ = [
     "BrokerServer",
@@ -27,5 +34,6 @@ __all__ = [
     "Limits",
     "NetworkSettings",
     "Processes",
+    "TraceSettings",
     "network_of",
 ]

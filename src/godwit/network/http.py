@@ -28,10 +28,23 @@ from godwit.network.port import Port
 from godwit.wire.addresses import why
 
 
+class RowCounts(Protocol):
+    """What a trace amounts to."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def rows_lost(self) -> int: ...
+
+
 class Observed(Protocol):
     """A broker with a state of health."""
 
     node: BrokerNode
+
+    @property
+    def tracing(self) -> RowCounts | None: ...
 
     @property
     def troubles(self) -> list[str]: ...
@@ -74,7 +87,7 @@ class _QuietServer(uvicorn.Server):
 
 def application(observed: Observed) -> Starlette:
     registry = CollectorRegistry()
-    registry.register(BrokerCollector(observed.node))
+    registry.register(BrokerCollector(observed.node, observed.tracing))
     ProcessCollector(registry=registry)
 
     async def metrics(_request: Request) -> Response:
@@ -130,11 +143,13 @@ def _text(hop: Hop) -> str:
 class BrokerCollector(Collector):
     """Reads the node when asked, so that counting costs the broker nothing more."""
 
-    def __init__(self, node: BrokerNode) -> None:
+    def __init__(self, node: BrokerNode, tracing: RowCounts | None = None) -> None:
         self._node = node
+        self._tracing = tracing
 
     def collect(self) -> Iterable[Metric]:
         yield from self._traffic()
+        yield from self._traced()
         yield from self._peers()
         yield from self._load()
 
@@ -157,6 +172,12 @@ class BrokerCollector(Collector):
         for reason, count in reasons.items():
             dropped.add_metric([reason], count)
         yield dropped
+        decisions = CounterMetricFamily(
+            "godwit_decisions", "What policies decided.", labels=["policy", "action"]
+        )
+        for labels, count in node.decisions.items():
+            decisions.add_metric(labels, count)
+        yield decisions
         yield CounterMetricFamily(
             "godwit_connections_refused", "Connections that broke the protocol.", node.refused
         )
@@ -165,6 +186,12 @@ class BrokerCollector(Collector):
             "Times that a slow subscriber was isolated from its publishers.",
             node.isolations + sum(port.traffic.isolations for port in ports),
         )
+
+    def _traced(self) -> Iterator[Metric]:
+        rows = self._tracing.rows if self._tracing else 0
+        yield CounterMetricFamily("godwit_trace_rows", "Rows of the trace.", rows)
+        lost = self._tracing.rows_lost if self._tracing else 0
+        yield CounterMetricFamily("godwit_trace_rows_lost", "Rows that were not written.", lost)
 
     def _peers(self) -> Iterator[Metric]:
         peers = GaugeMetricFamily(

@@ -16,8 +16,20 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
 
+from msgspec.structs import asdict
+
 from godwit.broker.core import Broker
-from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
+from godwit.broker.effects import (
+    Deliver,
+    Effect,
+    ModuleEffect,
+    Notify,
+    Ping,
+    Report,
+    Send,
+    SetTimer,
+    Submit,
+)
 from godwit.broker.stimuli import (
     Client,
     ClientLeft,
@@ -26,12 +38,13 @@ from godwit.broker.stimuli import (
     LinkUp,
     Module,
     Neighbour,
+    Pinged,
     Received,
     Started,
     Stimulus,
     TimerFired,
 )
-from godwit.content.messages import Message, MoveTo, Publication
+from godwit.content.messages import Letter, Message, MoveTo, Publication
 from godwit.errors import PeerError
 from godwit.network.port import ClientPort, LinkPort, Port
 from godwit.network.settings import Limits
@@ -64,6 +77,8 @@ class BrokerNode:
         self.deliveries = 0
         self.dropped: Counter[str] = Counter()
         """Publications that were not passed on, by reason; those of ports that are gone too."""
+        self.decisions: Counter[tuple[str, str]] = Counter()
+        """Of policies, by policy and action."""
         self.isolations = 0
         """Of ports that are gone."""
         self.refused = 0
@@ -231,6 +246,8 @@ class BrokerNode:
         now_s = self.now_s()
         serving_s = now_s - self._read_start_s
         self.meters.on_handled(self._publications, self._bytes, serving_s, now_s, self._messages)
+        if self.broker.modules:
+            self.broker.delays.on_matched(0.0, serving_s / self._messages)
         if self._publications:
             self.handled[Publication.__name__] += self._publications
         self._messages = self._publications = self._bytes = 0
@@ -261,6 +278,8 @@ class BrokerNode:
                     touched[port] = None
             elif type(effect) is Send:
                 message = effect.message
+                if type(message) is Letter and effect.to not in ports:
+                    continue  # A module writes to a neighbour that has just gone.
                 port = ports[effect.to]
                 touched[port] = None
                 if type(message) is not Publication:
@@ -280,7 +299,7 @@ class BrokerNode:
             else:
                 self._arrange(effect)
 
-    def _arrange(self, effect: Submit | SetTimer) -> None:
+    def _arrange(self, effect: ModuleEffect) -> None:
         """What a module asks of the broker itself."""
         loop = asyncio.get_running_loop()
         match effect:
@@ -289,5 +308,11 @@ class BrokerNode:
             case SetTimer(module=module, name=name, at_s=at_s):
                 delay_s = max(0.0, at_s - self.now_s())
                 loop.call_later(delay_s, self._stimulate, TimerFired(module, name))
+            case Ping(module=module, client=client):
+                # Clients cannot measure yet: to the policy all brokers are equally near.
+                loop.call_soon(self._stimulate, Pinged(module, client, {}))
+            case Report(policy=policy, decision=decision):
+                self.decisions[policy, decision.action] += 1
+                log.info("decided", extra={"policy": policy, **asdict(decision)})
             case _:
                 assert_never(effect)

@@ -36,6 +36,7 @@ class Processes:
     def __init__(self, network: NetworkSettings, *, log_level: str = "warning") -> None:
         self._log_level = log_level
         self._listeners: dict[str, socket.socket] = {}
+        network.trace.check()
         try:
             brokers = [self._with_ports(broker) for broker in network.broker]
         except UsageError:

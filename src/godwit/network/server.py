@@ -12,11 +12,12 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
 
 from godwit.broker.core import Broker
 from godwit.broker.meters import Meters
+from godwit.broker.modules import PolicyModule
 from godwit.errors import UsageError
 from godwit.network.admission import Admission
 from godwit.network.dialling import Dialler
@@ -28,6 +29,9 @@ from godwit.wire.addresses import address, why
 from godwit.wire.call import socket_opener
 from godwit.wire.connection import Connection
 from godwit.wire.frames import Goodbye
+
+if TYPE_CHECKING:
+    from godwit.network.tracing import Tracing
 
 log = logging.getLogger("godwit.server")
 
@@ -47,7 +51,8 @@ class BrokerServer:
     ) -> None:
         """`listener` is the socket to listen on, if there is one already."""
         self.settings = settings
-        self.node = make_node(network, settings)
+        self.tracing = tracing_of(network, settings)
+        self.node = make_node(network, settings, self.tracing)
         self.diallers = [
             Dialler(
                 self.node,
@@ -82,6 +87,8 @@ class BrokerServer:
             self._listener.close()
             raise
         self.node.start()
+        if self.tracing is not None:
+            self.tracing.start(self.node)
         self._tasks = [asyncio.create_task(dialler.run()) for dialler in self.diallers]
         log.info("listening", extra={"broker": self.node.name, "url": self.url})
         return self
@@ -89,6 +96,8 @@ class BrokerServer:
     async def __aexit__(self, *exc: object) -> None:
         node = self.node
         node.is_stopping = True
+        if self.tracing is not None:
+            self.tracing.before_stop(node)
         for caller in list(node.callers):
             caller.close(Goodbye(reason=STOPPING))
         deadline_s = node.now_s() + node.limits.drain_s
@@ -103,6 +112,8 @@ class BrokerServer:
         for port in list(node.ports.values()):
             port.close(STOPPING)
         await asyncio.sleep(0)
+        if self.tracing is not None:
+            await self.tracing.stop(within_s=node.limits.drain_s)
         if self._http is not None:
             await self._http.__aexit__(None, None, None)
         log.info("stopped", extra={"broker": node.name})
@@ -148,11 +159,28 @@ class BrokerServer:
             await asyncio.sleep(DRAIN_STEP_S)
 
 
-def make_node(network: NetworkSettings, settings: BrokerSettings) -> BrokerNode:
+def tracing_of(network: NetworkSettings, settings: BrokerSettings) -> Tracing | None:
+    """What traces this broker, if that is asked for."""
+    network.trace.check()
+    if network.trace.folder is None:
+        return None
+    from godwit.network.tracing import Tracing  # noqa: PLC0415  As with HTTP.
+
+    return Tracing(network.trace, settings.id)
+
+
+def make_node(
+    network: NetworkSettings,
+    settings: BrokerSettings,
+    tracing: Tracing | None = None,
+    modules: Sequence[PolicyModule] = (),
+) -> BrokerNode:
     bandwidth = settings.output_bandwidth_bytes_s
-    broker = Broker(
+    make_broker = Broker if tracing is None else tracing.make_broker
+    broker = make_broker(
         settings.id,
         routing=overlay(network.overlay)(()),  # Neighbours are there when their links are.
+        modules=modules,
         meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
         codec_checks_values=True,
     )

@@ -17,10 +17,14 @@ FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
     id = "B2"
     listen = "127.0.0.1:7402"
     links = ["B1"]           # each link once, at either end: an id of this file, or godwit://HOST:PORT
+
+    [trace]                  # off without it
+    folder = "trace"
 """
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -36,6 +40,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Bytes = Annotated[int, msgspec.Meta(ge=1024)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -63,7 +68,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     window_bytes: Bytes = 4 * 1024 * 1024
     """What is sent to a peer ahead of its acknowledgements at most."""
 
-    connections_max: Annotated[int, msgspec.Meta(ge=1)] = 10_000
+    connections_max: Count = 10_000
     """Connections at a time; more are turned away."""
 
     drain_s: Seconds = 5.0
@@ -72,6 +77,30 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     move_timeout_s: Seconds = 5.0
     """A client that is asked to move stays if it has not arrived by then; of several, each may
     take so long as all of them together, one after the other (the thesis's N x 5 s)."""
+
+
+class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What brokers write down of what they do."""
+
+    folder: str | None = None
+    """Where, for all brokers of the network; relative to where they are started.  None is off."""
+
+    sample_every: Count = 1
+    """Of so many publications of a publisher one is recorded, at every broker it passes."""
+
+    gauges_every_s: Seconds = 10.0
+    """How often the load of each broker is recorded."""
+
+    rotate_rows: Count = 2_000_000
+    """A file is closed, and can be read, when it has so many rows ..."""
+
+    rotate_s: Seconds = 60.0
+    """... or after this time."""
+
+    def check(self) -> None:
+        """What traces are written with is not installed with every broker."""
+        if self.folder is not None and find_spec("pyarrow") is None:
+            raise UsageError("a trace needs the package pyarrow: pip install 'godwit[lab]'")
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -96,6 +125,7 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Brokers link only with brokers that have the same one."""
 
     limits: Limits = Limits()
+    trace: TraceSettings = TraceSettings()
 
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
@@ -170,10 +200,15 @@ def dump_network(network: NetworkSettings) -> str:
     """As TOML, without what is as it would be anyway."""
     lines = [f'overlay = "{network.overlay}"']
     if network.secret:
-        lines.append(f"secret = {msgspec.json.encode(network.secret).decode()}")
+        lines.append(f"secret = {_quoted(network.secret)}")
     changed = _changes(network.limits, Limits())
     if changed:
         lines += ["", "[limits]", *(f"{key} = {value}" for key, value in changed.items())]
+    changed = _changes(network.trace, TraceSettings())
+    if "folder" in changed:
+        changed["folder"] = _quoted(changed["folder"])
+    if changed:
+        lines += ["", "[trace]", *(f"{key} = {value}" for key, value in changed.items())]
     for broker in network.broker:
         lines += ["", "[[broker]]", f'id = "{broker.id}"', f'listen = "{broker.listen}"']
         if broker.http is not None:
@@ -212,6 +247,10 @@ def checked(settings: S) -> S:
         return msgspec.convert(msgspec.to_builtins(settings), type(settings))
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
 
 
 def _changes(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, Any]:

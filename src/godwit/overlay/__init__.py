@@ -7,7 +7,6 @@ topology.py says who is linked with whom.  Each routing strategy is a file, an i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TypeAlias
 
 from godwit.broker.routing import Routing
@@ -20,7 +19,6 @@ Overlay: TypeAlias = Callable[[Sequence[str]], Routing]
 #: By the name used on the command line.
 OVERLAYS: Mapping[str, Overlay] = {
     "tree": TreeRouting,
-    "tree-without-covering": partial(TreeRouting, covering=False),
 }
 
 

@@ -49,7 +49,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Answer, Confirm, MovedAway, Tables
+from godwit.broker.routing import Answer, Confirm, MovedAway, MovedHere, Tables
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.messages import (
     Absent,
@@ -174,7 +174,8 @@ class TreeRouting:
             known.advertisement = replace(known.advertisement, edition=advertisement.edition)
             if last_hop == known.last_hop:
                 return self._flood(known)  # Somebody may think that the publisher is elsewhere.
-            return self._turn(known, last_hop)
+            answers = self._turn(known, last_hop)
+            return answers if isinstance(last_hop, Neighbour) else [MovedHere(last_hop), *answers]
         if advertisement.edition < edition and isinstance(last_hop, Neighbour):
             return self._put_right(known, last_hop)
         # A repetition, or an id used twice: the first one stands.

@@ -4,7 +4,7 @@ simulator.py       the door: topology, clients, run
 node.py            one broker between modelled CPU and output; servers.py, agenda.py below it
 resources.py       what a broker and a link have; faults.py, injection.py: what goes wrong
 observers.py       who watches; oracle.py checks every delivery, statistics.py counts
-stocks.py          the stock-quote workload; stock_scenario.py, random_runs.py: whole runs
+playing.py         plays a workload of workloads/; stock_scenario.py, random_runs.py: whole runs
 """
 
 from __future__ import annotations

@@ -153,7 +153,9 @@ class SimulatedClient:
             case Swept() | Paused():
                 pass  # Of a move that is over.
             case MoveTo(broker=broker):
-                self.move(broker)
+                # If it is about to move already, the advice is about a place it has left.
+                if self.mover.may_start and not self._waiting:
+                    self.move(broker)
             case _:
                 assert_never(notice)
 

@@ -38,6 +38,9 @@ class Mover:
         self._move: Move | None = None
         self._new: Home | None = None
         self._is_renamed = False
+        self._began_s = 0.0
+        self._paused_s: float | None = None
+        """Since when what the client publishes waits."""
         self._last_sequence: dict[str, int] = {}
 
     @property
@@ -48,6 +51,11 @@ class Mover:
     def holds_publications(self) -> bool:
         return self._move is not None and self._move.holds_publications
 
+    @property
+    def may_start(self) -> bool:
+        """Could the client move now, if somebody asked it to?"""
+        return not self.is_moving and (self._may_move or not self._client.subscriptions)
+
     def start(self, to: str) -> None:
         client = self._client
         if to == client.home.broker:
@@ -55,6 +63,7 @@ class Mover:
         if client.subscriptions and not self._may_move:
             raise UsageError(f"{client.name} has subscriptions and was not made to move")
         self.moves += 1
+        self._began_s = self._agenda.now_s
         current = client.subscriptions.values()
         move = self._move = Move(
             self.moves,
@@ -102,6 +111,8 @@ class Mover:
                     self.take(publication, hops)
                 case _:
                     assert_never(order)
+        if move.holds_publications and self._paused_s is None:
+            self._paused_s = self._agenda.now_s
         if move.new_broker_counts and not self._is_renamed:
             self._is_renamed = True
             client.on_renamed(move.subscriptions)
@@ -109,10 +120,14 @@ class Mover:
             self._finish(move, new)
 
     def _finish(self, move: Move, new: Home) -> None:
-        client = self._client
-        self._move = self._new = None
+        client, now_s = self._client, self._agenda.now_s
+        paused_s = 0.0 if self._paused_s is None else now_s - self._paused_s
+        self._move = self._new = self._paused_s = None
         self._is_renamed = False
         if move.phase is Phase.MOVED:
+            places = client.home.broker, new.broker
+            took_s = now_s - self._began_s
+            self._observer.on_moved(client.name, *places, took_s, paused_s, now_s)
             client.advertisements |= move.advertisements
             client.home.leave()
             client.home = new

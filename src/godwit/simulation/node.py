@@ -18,9 +18,27 @@ from random import Random
 from typing import Any, TypeAlias, assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
+from godwit.broker.effects import (
+    Deliver,
+    Effect,
+    ModuleEffect,
+    Notify,
+    Ping,
+    Report,
+    Send,
+    SetTimer,
+    Submit,
+)
 from godwit.broker.invariants import check_step
-from godwit.broker.stimuli import Client, Module, Neighbour, Received, Started, TimerFired
+from godwit.broker.stimuli import (
+    Client,
+    Module,
+    Neighbour,
+    Pinged,
+    Received,
+    Started,
+    TimerFired,
+)
 from godwit.content.messages import (
     Message,
     Notice,
@@ -29,7 +47,7 @@ from godwit.content.messages import (
     size_bytes,
 )
 from godwit.simulation.agenda import Agenda
-from godwit.simulation.observers import DropReason, Observer
+from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.servers import Server
 
@@ -82,8 +100,8 @@ class SimulatedBroker:
     # shorter way to what it needs.
     __slots__ = (
         "_access", "_agenda", "_check", "_engine", "_hop", "_matching_delay_s", "_observer",
-        "_output", "_resources", "_wants_matched", "broker", "clients", "is_up", "movers", "name",
-        "neighbours", "queued_bytes", "queued_bytes_max",
+        "_output", "_reads_delays", "_resources", "_round_trip_s", "_wants_matched", "broker",
+        "clients", "is_up", "movers", "name", "neighbours", "queued_bytes", "queued_bytes_max",
     )  # fmt: skip
 
     def __init__(
@@ -95,8 +113,12 @@ class SimulatedBroker:
         access: Wire,
         observer: Observer,
         check: bool,
+        round_trip_s: Callable[[], float],
     ) -> None:
-        """`access` leads to all clients of the broker: copies of a publication arrive together."""
+        """`access` leads to all clients of the broker: copies of a publication arrive together.
+
+        `round_trip_s` draws what a ping between a client and any broker takes.
+        """
         self.broker = broker
         self.name = broker.name
         self.is_up = True
@@ -111,16 +133,18 @@ class SimulatedBroker:
         self._agenda = agenda
         self._resources = resources
         self._observer = observer
-        self._wants_matched = observer.wants_matched
+        self._wants_matched = cares(observer, "on_matched")
         self._check = check
+        self._round_trip_s = round_trip_s
+        self._reads_delays = bool(broker.modules)
         self._engine = Server[Incoming](agenda, self._match_waiting)
-        self._output = Server[tuple[Outgoing, int]](agenda, self._transmit_waiting)
+        self._output = Server[tuple[Outgoing, int, float]](agenda, self._transmit_waiting)
         self._read_matching_delay()
 
     @property
     def waiting(self) -> int:
-        """Messages in the input and output queues."""
-        return self._engine.waiting + self._output.waiting
+        """Messages in the input and output queues; not the outputs of one still in the engine."""
+        return self._engine.waiting + self._output.ready
 
     def start(self) -> None:
         self._stimulate(Started())
@@ -134,7 +158,7 @@ class SimulatedBroker:
         self.is_up = False
         for received, *_ in self._engine.clear():
             self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
-        for effect, _ in self._output.clear():
+        for effect, *_ in self._output.clear():
             self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
         for unfinished, *_ in self._agenda.cancel(self._is_still_sending):
             self._observer.on_dropped(self.name, _carried(unfinished), DropReason.CRASHED)
@@ -165,6 +189,9 @@ class SimulatedBroker:
             return
         size = size_bytes(message)
         self._occupy(size)
+        if isinstance(message, Publication):
+            # The rate of (4.1) is that of arrivals: in an overload more comes than is matched.
+            self.broker.meters.on_handled(1, 0, 0.0, now_s, messages=0)
         engine.wait((received, size, now_s), goes_first(message), now_s)
 
     def _is_too_much(self, message: Message) -> bool:
@@ -175,30 +202,28 @@ class SimulatedBroker:
     def _match_waiting(self, incoming: Incoming, start_s: float) -> float:
         received, size, arrived_s = incoming
         self.queued_bytes -= size
-        return self._match(received, arrived_s, start_s)
+        return self._match(received, arrived_s, start_s, is_counted=True)
 
-    def _match(self, received: Received, arrived_s: float, start_s: float) -> float:
-        """The matching engine takes one message."""
+    def _match(
+        self, received: Received, arrived_s: float, start_s: float, *, is_counted: bool = False
+    ) -> float:
+        """The matching engine takes one message; `is_counted` if its arrival was metered."""
         message = received.message
         is_publication = isinstance(message, Publication)
         delay_s = self._matching_delay_s
         done_s = start_s + delay_s
         broker = self.broker
         size = size_bytes(message)
-        broker.meters.on_handled(is_publication, size, delay_s, done_s)
+        broker.meters.on_handled(is_publication and not is_counted, size, delay_s, done_s)
+        if self._reads_delays:
+            broker.delays.on_matched(start_s - arrived_s, delay_s)
         self._observer.on_handled(self.name, received, done_s)
         effects = broker.handle(received, now_s=done_s)
         if self._check:
             check_step(broker, received, effects)
         if self._wants_matched:
             self._observer.on_matched(
-                self.name,
-                received,
-                effects,
-                arrived_s=arrived_s,
-                started_s=start_s,
-                done_s=done_s,
-                size_bytes=size,
+                self.name, received, effects, done_s, start_s - arrived_s, delay_s, size
             )
         if effects:
             self._perform(effects, done_s, size)
@@ -210,7 +235,7 @@ class SimulatedBroker:
         subscriptions = self.broker.routing.subscription_count
         self._matching_delay_s = self._resources.matching_delay_s(subscriptions)
 
-    def _stimulate(self, stimulus: Started | TimerFired) -> None:
+    def _stimulate(self, stimulus: Started | TimerFired | Pinged) -> None:
         """Something other than a message: it takes no time."""
         now_s = self._agenda.now_s
         self._perform(self.broker.handle(stimulus, now_s=now_s), now_s, 0)
@@ -234,15 +259,15 @@ class SimulatedBroker:
                 self._arrange(effect, done_s)
                 continue
             if is_free:
-                start_s = self._transmit(effect, size, start_s)
+                start_s = self._transmit(effect, size, done_s, start_s)
             else:
                 self._occupy(size)
                 self.broker.meters.on_queued(size)
-                output.wait((effect, size), goes_first(_carried(effect)), done_s)
+                output.wait((effect, size, done_s), goes_first(_carried(effect)), done_s)
         if is_free:
             output.free_at_s = start_s
 
-    def _arrange(self, effect: Submit | SetTimer, done_s: float) -> None:
+    def _arrange(self, effect: ModuleEffect, done_s: float) -> None:
         """What a module asks of the broker itself."""
         match effect:
             case Submit(module=module, message=message):
@@ -250,7 +275,15 @@ class SimulatedBroker:
                 self._agenda.plan(done_s, self._submit, self.broker, submitted)
             case SetTimer(module=module, name=name, at_s=at_s):
                 fired = TimerFired(module, name)
-                self._agenda.plan(at_s, self._on_timer, self.broker, fired)
+                self._agenda.plan(max(at_s, done_s), self._wake, self.broker, fired)
+            case Ping(module=module, client=client, brokers=brokers):
+                found = {name: self._round_trip_s() for name, _ in brokers}
+                # All at the same time, once; and it takes as long to ask and to hear of it.
+                answered_s = done_s + self._round_trip_s() + max(found.values(), default=0.0)
+                pinged = Pinged(module, client, found)
+                self._agenda.plan(answered_s, self._wake, self.broker, pinged)
+            case Report(policy=policy, decision=decision):
+                self._observer.on_decision(self.name, policy, decision, done_s)
             case _:
                 assert_never(effect)
 
@@ -258,19 +291,19 @@ class SimulatedBroker:
         if owner is self.broker:  # What a crashed broker had in mind died with it.
             self.arrive(received, self._agenda.now_s)
 
-    def _on_timer(self, owner: Broker, fired: TimerFired) -> None:
+    def _wake(self, owner: Broker, stimulus: TimerFired | Pinged) -> None:
         if self.is_up and owner is self.broker:
-            self._stimulate(fired)
+            self._stimulate(stimulus)
 
     # -- output queues, links ------------------------------------------------------------------
 
-    def _transmit_waiting(self, outgoing: tuple[Outgoing, int], start_s: float) -> float:
-        effect, size = outgoing
+    def _transmit_waiting(self, outgoing: tuple[Outgoing, int, float], start_s: float) -> float:
+        effect, size, ready_s = outgoing
         self.queued_bytes -= size
         self.broker.meters.on_dequeued(size)
-        return self._transmit(effect, size, start_s)
+        return self._transmit(effect, size, ready_s, start_s)
 
-    def _transmit(self, effect: Outgoing, size: int, start_s: float) -> float:
+    def _transmit(self, effect: Outgoing, size: int, ready_s: float, start_s: float) -> float:
         """The output takes one message, or the copies of one; they depart with their last byte."""
         busy_s = size / self._resources.output_bandwidth_bytes_s
         departs_s = start_s + busy_s
@@ -284,7 +317,12 @@ class SimulatedBroker:
             self._agenda.plan(self._access.arrival_s(departs_s), self._deliver, effect, departs_s)
         else:
             self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
-        self.broker.meters.on_sent(copies, size, busy_s, departs_s)
+        broker = self.broker
+        broker.meters.on_sent(copies, size, busy_s, departs_s)
+        if self._reads_delays:
+            is_inside = isinstance(effect, Send)
+            delay_s = broker.delays.to_neighbours_s if is_inside else broker.delays.to_clients_s
+            delay_s.add(departs_s - ready_s)
         return departs_s
 
     def _answer(self, notify: Notify, _departed_s: float) -> None:

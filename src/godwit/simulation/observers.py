@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
-from godwit.broker.effects import Effect
+from godwit.broker.effects import Decision, Effect
 from godwit.broker.stimuli import Received
 from godwit.content.messages import Message, Notice, Publication, Subscription, SubscriptionId
 
@@ -27,18 +27,12 @@ class Observer:
         broker: str,
         received: Received,
         effects: Sequence[Effect],
-        *,
-        arrived_s: float,
-        started_s: float,
-        done_s: float,
+        time_s: float,
+        queue_delay_s: float,
+        matching_delay_s: float,
         size_bytes: int,
     ) -> None:
-        """As `on_handled`, with all there is to know; it came at `arrived_s` and had to wait."""
-
-    @property
-    def wants_matched(self) -> bool:
-        """Whether `on_matched` does anything."""
-        return type(self).on_matched is not Observer.on_matched
+        """As `on_handled`, with all there is to know; at `time_s` its outputs leave."""
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         """A client handed a publication to its connection."""
@@ -60,78 +54,39 @@ class Observer:
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
         """A broker could not keep a message."""
 
+    def on_decision(self, broker: str, policy: str, decision: Decision, now_s: float) -> None:
+        """A policy module of a broker decided something."""
+
+    def on_moved(
+        self, client: str, source: str, target: str, took_s: float, paused_s: float, now_s: float
+    ) -> None:
+        """A client has moved; meanwhile what it published had to wait for `paused_s`."""
+
+
+EVENTS = tuple(name for name in vars(Observer) if name.startswith("on_"))
+
+
+def cares(observer: Observer, event: str) -> bool:
+    """Whether an observer does anything when it is told of an event."""
+    told = getattr(observer, event)
+    return getattr(told, "__func__", told) is not getattr(Observer, event)
+
 
 class Observers(Observer):
-    """Several observers as one.  Those that do not care for an event are not called for it."""
+    """Several observers as one.  Only those that care for an event are told of it."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         watching = tuple(observers)
+        for event in EVENTS:
+            tellers = [getattr(each, event) for each in watching if cares(each, event)]
+            # One alone is told without a detour: most events are for every message.
+            if tellers:
+                setattr(self, event, tellers[0] if len(tellers) == 1 else _telling(tellers))
 
-        def caring(event: str) -> list[Observer]:
-            silent = getattr(Observer, event)
-            return [o for o in watching if getattr(type(o), event) is not silent]
 
-        self._handled = [o.on_handled for o in caring("on_handled")]
-        self._matched = [o.on_matched for o in caring("on_matched")]
-        self._published = [o.on_published for o in caring("on_published")]
-        self._delivered = [o.on_delivered for o in caring("on_delivered")]
-        self._subscribing = [o.on_subscribing for o in caring("on_subscribing")]
-        self._in_effect = [o.on_in_effect for o in caring("on_in_effect")]
-        self._unsubscribing = [o.on_unsubscribing for o in caring("on_unsubscribing")]
-        self._dropped = [o.on_dropped for o in caring("on_dropped")]
+def _telling(tellers: Sequence[Callable[..., None]]) -> Callable[..., None]:
+    def tell(*what: object) -> None:
+        for teller in tellers:
+            teller(*what)
 
-    def on_handled(self, broker: str, received: Received, done_s: float) -> None:
-        for tell in self._handled:
-            tell(broker, received, done_s)
-
-    def on_matched(
-        self,
-        broker: str,
-        received: Received,
-        effects: Sequence[Effect],
-        *,
-        arrived_s: float,
-        started_s: float,
-        done_s: float,
-        size_bytes: int,
-    ) -> None:
-        for tell in self._matched:
-            tell(
-                broker,
-                received,
-                effects,
-                arrived_s=arrived_s,
-                started_s=started_s,
-                done_s=done_s,
-                size_bytes=size_bytes,
-            )
-
-    @property
-    def wants_matched(self) -> bool:
-        return bool(self._matched)
-
-    def on_published(self, publication: Publication, now_s: float) -> None:
-        for tell in self._published:
-            tell(publication, now_s)
-
-    def on_delivered(
-        self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
-    ) -> None:
-        for tell in self._delivered:
-            tell(clients, publication, hops, now_s)
-
-    def on_subscribing(self, client: str, subscription: Subscription, now_s: float) -> None:
-        for tell in self._subscribing:
-            tell(client, subscription, now_s)
-
-    def on_in_effect(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        for tell in self._in_effect:
-            tell(client, id, now_s)
-
-    def on_unsubscribing(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        for tell in self._unsubscribing:
-            tell(client, id, now_s)
-
-    def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
-        for tell in self._dropped:
-            tell(broker, message, reason)
+    return tell

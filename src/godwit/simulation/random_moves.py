@@ -7,7 +7,7 @@ subscribe, and change their minds about both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 
 from godwit.content.filters import Filter
@@ -17,10 +17,11 @@ from godwit.overlay import Overlay
 from godwit.overlay.topology import random_tree
 from godwit.overlay.tree import TreeRouting
 from godwit.simulation.clients import SimulatedClient
+from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
 from godwit.simulation.random_runs import RandomRun, verdict
 from godwit.simulation.resources import BrokerResources, LinkOptions
-from godwit.simulation.simulator import Simulator
+from godwit.simulation.simulator import Modules, Simulator, no_modules
 from godwit.simulation.statistics import Statistics
 
 #: Longer than all moves of a run together take, and then some.
@@ -28,8 +29,17 @@ SETTLE_S = 2_000.0
 DURATION_S = 20.0
 
 
-def random_moves(seed: int, overlay: Overlay = TreeRouting) -> RandomRun:
-    """Build and run the scenario of `seed`, checking invariants after every step."""
+def random_moves(
+    seed: int,
+    overlay: Overlay = TreeRouting,
+    *,
+    modules: Modules = no_modules,
+    observers: Iterable[Observer] = (),
+) -> RandomRun:
+    """Build and run the scenario of `seed`, checking invariants after every step.
+
+    With `modules` policies move clients too.
+    """
     random = Random(seed)
     topology = random_tree(random.randint(2, 8), random)
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
@@ -43,8 +53,9 @@ def random_moves(seed: int, overlay: Overlay = TreeRouting) -> RandomRun:
         seed=seed,
         resources=resources,
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=random.choice((0.001, 0.2))),
-        observers=(oracle, statistics),
+        observers=(oracle, statistics, *observers),
         overlay=overlay,
+        modules=modules,
     )
     clients = [
         _MovingClient(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from random import Random
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,11 @@ class LinkOptions:
 
     def __post_init__(self) -> None:
         assert 0.0 <= self.latency_s_min <= self.latency_s_mean
+
+    def draw_s(self, random: Random) -> float:
+        """The latency of one message, on a link that nothing else happens to."""
+        tail_s = self.latency_s_mean - self.latency_s_min
+        return self.latency_s_min + (random.expovariate(1.0 / tail_s) if tail_s else 0.0)
 
 
 DEFAULT_RESOURCES = BrokerResources()

@@ -44,6 +44,18 @@ class Server(Generic[T]):
         self.waiting += 1
         self._wake(max(self.free_at_s, self._agenda.now_s))
 
+    @property
+    def ready(self) -> int:
+        """How many wait and are ready by now; what comes last may be announced ahead of time."""
+        now_s = self._agenda.now_s
+        ahead = 0
+        for lane in (self._control, self._normal):
+            for ready_s, _ in reversed(lane):
+                if ready_s <= now_s:
+                    break
+                ahead += 1
+        return self.waiting - ahead
+
     def pause(self, until_s: float) -> None:
         """Start nothing new before `until_s`."""
         self.free_at_s = max(self.free_at_s, until_s)

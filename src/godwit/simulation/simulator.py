@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from godwit.broker.core import Broker
 from godwit.broker.meters import Meters
@@ -39,6 +39,9 @@ from godwit.simulation.resources import (
     LinkOptions,
 )
 
+#: Makes the modules of a broker, by its name.
+Modules: TypeAlias = Callable[[str], Sequence[PolicyModule]]
+
 
 def no_modules(_broker: str) -> Sequence[PolicyModule]:
     return ()
@@ -51,7 +54,7 @@ class Simulator:
         *,
         seed: int,
         overlay: Overlay = TreeRouting,
-        modules: Callable[[str], Sequence[PolicyModule]] = no_modules,
+        modules: Modules = no_modules,
         resources: BrokerResources | Mapping[str, BrokerResources] = DEFAULT_RESOURCES,
         link: LinkOptions = DEFAULT_LINK,
         faults: Iterable[Fault] = (),
@@ -76,6 +79,7 @@ class Simulator:
                 access=Wire(link, self._random),
                 observer=self._observer,
                 check=check,
+                round_trip_s=self._round_trip_s,
             )
             for name in topology.brokers
         }
@@ -117,6 +121,10 @@ class Simulator:
     def _home(self, client: str, at: str) -> Home:
         """A connection of a client to a broker."""
         return Home(Client(client), self.brokers[at], Wire(self._link, self._random), self.agenda)
+
+    def _round_trip_s(self) -> float:
+        """What a ping between a client and a broker takes; all are equally far from all."""
+        return sum(self._link.draw_s(self._random) for _ in range(2))
 
     def at(self, at_s: float, action: Action, *args: Any) -> None:
         """Call `action(*args)` when the virtual clock shows `at_s`."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from godwit.broker.effects import Effect
-from godwit.broker.stimuli import Received
-from godwit.content.messages import Publication, size_bytes
+from godwit.broker.effects import Decision
 from godwit.simulation.observers import Observer
 from godwit.simulation.simulator import Simulator
 from godwit.trace.recorder import Recorder
@@ -19,33 +15,18 @@ class Tracing(Observer):
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._handled = recorder.handled
+        # Not methods that call the recorder's: a call more for every message is felt.
+        self.on_matched = recorder.handled  # type: ignore[assignment, method-assign]
+        self.on_delivered = recorder.delivered  # type: ignore[assignment, method-assign]
+        self.on_decision = recorder.decided  # type: ignore[method-assign]
 
-    def on_matched(
-        self,
-        broker: str,
-        received: Received,
-        effects: Sequence[Effect],
-        *,
-        arrived_s: float,
-        started_s: float,
-        done_s: float,
-        size_bytes: int,
+    def on_moved(
+        self, client: str, source: str, target: str, took_s: float, paused_s: float, now_s: float
     ) -> None:
-        self._handled(
-            broker,
-            received,
-            effects,
-            done_s,
-            started_s - arrived_s,
-            done_s - started_s,
-            size_bytes,
-        )
-
-    def on_delivered(
-        self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
-    ) -> None:
-        self._recorder.delivered(clients, publication, hops, now_s, size_bytes(publication))
+        """Whoever wanted it: a policy, or the client itself."""
+        reason = {"took_s": took_s, "paused_s": paused_s}
+        moved = Decision("moved", client, source, target, reason)
+        self._recorder.decided(target, "migration", moved, now_s)
 
     def read_gauges(self, simulator: Simulator, *, every_s: float = GAUGES_EVERY_S) -> None:
         """Record the gauges of every broker now, and again every `every_s`."""
@@ -56,6 +37,7 @@ class Tracing(Observer):
                     time_s=simulator.now_s,
                     messages_queued=node.waiting,
                     bytes_queued=node.queued_bytes,
+                    memory_bytes=node.queued_bytes,
                     clients=len(node.clients),
                 )
         simulator.at(

@@ -1,7 +1,8 @@
 """The tables of a trace.  Times are seconds: since the start of a simulation, or since 1970.
 
 HANDLED     a row for each message that a broker handled
-DELIVERED   a row for each publication that a client was handed
+DELIVERED   a row for each publication that a client was handed; of a live broker, each that was
+            put into the queue of the client
 GAUGES      a row for each broker every few seconds
 DECISIONS   a row for each thing that a policy decided, and for each move
 """
@@ -17,7 +18,7 @@ SMALL_COUNT, YES_OR_NO = pa.int32(), pa.bool_()
 
 HANDLED = pa.schema(
     {
-        "time_s": NUMBER,  # when its outputs left the matching engine
+        "time_s": NUMBER,  # when the matching engine was done with it
         "broker": TEXT,
         "kind": TEXT,  # Publication, Subscription, ...
         "class": TEXT,  # of a publication, else null
@@ -25,7 +26,8 @@ HANDLED = pa.schema(
         "sequence": COUNT,
         "came_from": TEXT,  # a broker, a client or a module
         "from_broker": YES_OR_NO,
-        "copies": SMALL_COUNT,  # neighbours that got one; each has a row of its own when it came
+        "went_to": TEXT,  # the neighbours that got something because of it, with spaces between
+        "copies": SMALL_COUNT,  # what they got; each has a row of its own where it came to
         "local_matches": SMALL_COUNT,  # clients of this broker that got a copy
         "messages_out": SMALL_COUNT,  # all outputs: copies, answers, routing messages
         "hops": SMALL_COUNT,
@@ -64,6 +66,7 @@ GAUGES = pa.schema(
         "bytes_out_per_s": NUMBER,
         "messages_queued": COUNT,
         "bytes_queued": COUNT,
+        "memory_bytes": COUNT,  # resident memory of a live broker; in a simulation, of its queues
         "subscriptions": COUNT,
         "advertisements": COUNT,
         "clients": COUNT,

@@ -26,6 +26,7 @@ from godwit.content.messages import (
     ID_LENGTH_MAX,
     SEQUENCE_MAX,
     Advertisement,
+    Letter,
     Message,
     MovingRequest,
     Notice,
@@ -128,7 +129,7 @@ FromClient: TypeAlias = (
     | Stayed
     | Signal
 )
-FromBroker: TypeAlias = Publication | RoutingMessage | Signal
+FromBroker: TypeAlias = Publication | RoutingMessage | Letter | Signal
 ToClient: TypeAlias = Publication | Notice | Dropped | Signal
 Frame: TypeAlias = Message | Notice | Dropped | Stayed | Signal | Handshake
 

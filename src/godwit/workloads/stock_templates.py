@@ -59,7 +59,13 @@ def stock_filter(symbol: str | None, *more: Predicate) -> Filter:
 def template_filter(symbol: str, seen: Sequence[Record], random: Random) -> Filter:
     """One subscription of the six templates, drawn with their shares (LS3)."""
     draw = random.random()
-    _, named, attribute = next(template for template in TEMPLATES if draw < template[0])
+    number = next(n for n, (up_to, _, _) in enumerate(TEMPLATES) if draw < up_to)
+    return filter_of_template(number, symbol, seen, random)
+
+
+def filter_of_template(number: int, symbol: str, seen: Sequence[Record], random: Random) -> Filter:
+    """One subscription of one of the six templates; they are counted from 0."""
+    _, named, attribute = TEMPLATES[number]
     bounds = () if attribute is None else (_seen_bound(attribute, seen, random),)
     return stock_filter(symbol if named else None, *bounds)
 

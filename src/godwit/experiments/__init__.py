@@ -1,0 +1,18 @@
+"""The experiments, by name.  Each of these modules declares one, `EXPERIMENT`; lab/ carries it out.
+
+static_tree.py    the tree that everything else is compared with; how it is run: static_tree_runs.py
+broker_model.py   one broker against queueing theory
+covering.py       what covering saves
+watched.py        a simulation with a trace and the oracle: how most experiments run theirs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from godwit.experiments import broker_model, covering, static_tree
+from godwit.lab.experiment import Experiment
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT for module in (static_tree, broker_model, covering)
+}

@@ -1,0 +1,121 @@
+"""A summary as tables of text: for the terminal (rich) and for pages (Markdown)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from godwit.lab.claims import Verdict
+from godwit.lab.summary import OfCase, Statistic, Summary
+
+#: More columns than this beside those of the case do not fit a page.
+MEASURES_PER_GRID = 5
+#: On the terminal: the room for the names of measures, and for each case.
+NAME_WIDTH, CASE_WIDTH = 38, 14
+COLOURS = {
+    Verdict.REPRODUCED: "green",
+    Verdict.EXCEEDED: "bold green",
+    Verdict.NOT_REPRODUCED: "red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def values(summary: Summary) -> Iterator[Grid]:
+    """A row for each case; as many grids as the measures need."""
+    units = _units(summary)
+    names = list(units)
+    parameters = list(dict.fromkeys(name for of in summary.metrics for name in of.case))
+    for start in range(0, len(names), MEASURES_PER_GRID):
+        some = names[start : start + MEASURES_PER_GRID]
+        rows = [
+            [str(of.case.get(name, "")) for name in parameters]
+            + [_with_spread(of.values.get(name)) for name in some]
+            for of in summary.metrics
+            if any(name in of.values for name in some)
+        ]
+        headings = [f"{name}, {units[name]}" if units[name] else name for name in some]
+        yield Grid([*parameters, *headings], rows)
+
+
+def claims(summary: Summary) -> Grid:
+    rows = [
+        [
+            claim.id,
+            claim.statement,
+            claim.source,
+            "" if claim.paper is None else _number(claim.paper),
+            _number(claim.measured),
+            claim.verdict.value,
+            claim.rule,
+        ]
+        for claim in summary.claims
+    ]
+    return Grid(["claim", "says", "source", "stated", "measured", "verdict", "rule"], rows)
+
+
+def markdown(grid: Grid) -> str:
+    lines = [grid.headings, ["---"] * len(grid.headings), *grid.rows]
+    return "".join(f"| {' | '.join(_escaped(cell) for cell in line)} |\n" for line in lines)
+
+
+def rich_tables(summary: Summary, *, width: int) -> Iterator[Table]:
+    """A column for each case, the means only, and then the claims."""
+    at_once = max(1, (width - NAME_WIDTH) // CASE_WIDTH)
+    for start in range(0, len(summary.metrics), at_once):
+        yield _rich_values(summary, summary.metrics[start : start + at_once])
+    if summary.claims:
+        yield _rich_claims(summary)
+
+
+def _rich_values(summary: Summary, cases: Sequence[OfCase]) -> Table:
+    seeds = f"means over the seeds {', '.join(map(str, summary.seeds))}"
+    table = Table(title=f"{summary.experiment}, {summary.scale}: {seeds}", title_style="bold")
+    table.add_column("\n".join(cases[0].case), style="cyan")
+    for of in cases:
+        table.add_column("\n".join(map(str, of.case.values())), justify="right")
+    for name, unit in _units(summary).items():
+        if any(name in of.values for of in cases):
+            means = (_number(of.values[name].mean) if name in of.values else "" for of in cases)
+            table.add_row(f"{name}  [dim]{unit}[/]", *means)
+    return table
+
+
+def _rich_claims(summary: Summary) -> Table:
+    table = Table(title="Claims", title_style="bold", show_lines=True)
+    for heading in ("claim", "says", "stated", "measured", "verdict"):
+        table.add_column(heading)
+    for claim in summary.claims:
+        stated = "" if claim.paper is None else _number(claim.paper)
+        verdict = f"[{COLOURS[claim.verdict]}]{claim.verdict.value}[/]"
+        table.add_row(claim.id, claim.statement, stated, _number(claim.measured), verdict)
+    return table
+
+
+def _units(summary: Summary) -> dict[str, str]:
+    """Of every measure that a case has; in the order of the case that has most."""
+    most = sorted(summary.metrics, key=lambda of: len(of.values), reverse=True)
+    return {name: each.unit for of in most for name, each in of.values.items()}
+
+
+def _with_spread(statistic: Statistic | None) -> str:
+    if statistic is None:
+        return "-"
+    if not statistic.stddev:
+        return _number(statistic.mean)
+    return f"{_number(statistic.mean)} ± {_number(statistic.stddev, digits=2)}"
+
+
+def _number(number: float, *, digits: int = 4) -> str:
+    """With so many digits that count; whole thousands in full."""
+    return f"{number:,.0f}" if abs(number) >= 10**digits else f"{number:.{digits}g}"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,82 @@
+"""Plays a workload through live brokers: the twin of simulation/playing.py, by the wall clock.
+
+    async with Processes(network_of(topology)) as running:
+        await play(running.url, workload, joining, from_s=3.0, until_s=13.0, oracle=oracle)
+
+Every client is a witnessed one: the oracle checks what they receive, and the simulator's other
+observers can watch.  There is one stream of publications, as in the simulator, so the same seed
+publishes the same records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+
+from godwit.client import connect
+from godwit.simulation.observers import Observer, Observers
+from godwit.simulation.oracle import Oracle
+from godwit.witness import WitnessedClient
+from godwit.workloads.timelines import Join
+from godwit.workloads.workload import Workload
+
+#: After the last publication, so that everything under way has arrived.
+QUIET_S = 5.0
+
+
+async def play(
+    url_of: Callable[[str], str],
+    workload: Workload,
+    joining: Iterable[Join],
+    *,
+    from_s: float,
+    until_s: float,
+    oracle: Oracle,
+    watching: Iterable[Observer] = (),
+) -> None:
+    """Play from now on, then wait until nothing is owed any more, for QUIET_S at most.
+
+    Publishing begins when everybody has joined, even if that takes longer than `from_s`.  The
+    oracle's verdict is final when this is over.
+    """
+    observer = Observers((oracle, *watching))
+    start_s = time.monotonic()
+    async with contextlib.AsyncExitStack() as clients:
+
+        async def enter(name: str, at: str) -> WitnessedClient:
+            client = await clients.enter_async_context(connect(url_of(at), name=name))
+            return WitnessedClient(client, observer)
+
+        async def join(step: Join) -> None:
+            await _sleep_until(start_s + step.at_s)
+            subscriber = await enter(step.subscriber.name, step.subscriber.at)
+            clients.push_async_callback(subscriber.close)
+            await subscriber.subscribe(step.subscriber.filter)
+
+        publishers: dict[str, WitnessedClient] = {}
+        async with asyncio.TaskGroup() as acting:
+            for step in joining:
+                acting.create_task(join(step))
+            for publisher in workload.publishers:
+                client = publishers[publisher.name] = await enter(publisher.name, publisher.at)
+                await client.advertise(publisher.advertisement)
+        for publishing in workload.publications(from_s=from_s, until_s=until_s):
+            await _sleep_until(start_s + publishing.at_s)
+            await publishers[publishing.publisher].publish(dict(publishing.record))
+        await _settled(oracle)
+        oracle.finish(time.time())
+
+
+async def _settled(oracle: Oracle) -> None:
+    for _ in range(int(QUIET_S / 0.05)):
+        if not oracle.is_owed:
+            return
+        await asyncio.sleep(0.05)
+
+
+async def _sleep_until(at_s: float) -> None:
+    delay_s = at_s - time.monotonic()
+    if delay_s > 0:
+        await asyncio.sleep(delay_s)

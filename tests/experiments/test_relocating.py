@@ -35,6 +35,7 @@ def test_a_run_is_measured_in_its_last_minute(spark: SparkSession, tmp_path: Pat
     total = sum(1 + row["messages_out"] for row in handled)
     assert letters > 0
     assert found.keys() == ENTERPRISE.measures.keys()
+    assert found["messages_in_per_s_mean"] == pytest.approx(len(handled) / 60 / 31)
     assert found["overhead_share"] == pytest.approx(2 * routing / total)
     decisions = pq.read_table(tmp_path / "decisions").to_pylist()
     moved = [row for row in decisions if row["policy"] == "migration"]
@@ -93,7 +94,7 @@ def values(case: Case, experiment: Experiment) -> dict[str, float]:
     return {
         "messages_per_s_mean": load, "input_utilisation_mean": load, "hops_mean": hops,
         "output_utilisation_mean": load, "delay_s_mean": delay, "overhead_share": overhead,
-        "homes": 7.0,
+        "messages_in_per_s_mean": load, "homes": 7.0,
     }  # fmt: skip
 
 
@@ -126,6 +127,8 @@ def test_every_claim_can_hold(experiment: Experiment) -> None:
         ("G1 GRAPE", {"input_utilisation_mean": 5.0}, {"policy": "grape-load"}),
         ("G2 POP", {"messages_per_s_mean": 5.0}, {"policy": "pop"}),
         ("G2 GRAPE", {"messages_per_s_mean": 5.0}, {"policy": "grape-load"}),
+        ("G2 POP, in", {"messages_in_per_s_mean": 5.0}, {"policy": "pop"}),
+        ("G2 GRAPE, in", {"messages_in_per_s_mean": 5.0}, {"policy": "grape-load"}),
         ("G3 POP", {"delay_s_mean": 6.0}, {"policy": "pop"}),
         ("G3 GRAPE", {"delay_s_mean": 6.0}, {"policy": "grape-delay"}),
         ("G4", {"messages_per_s_mean": 1.0}, {"policy": "pop", "x": 16, "seed": 2}),

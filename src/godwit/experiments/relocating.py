@@ -21,7 +21,7 @@ from godwit.experiments.watched import run_watched
 from godwit.lab.experiment import Case, Measure, Trace
 from godwit.lab.numbers import numbers
 from godwit.lab.paths import delay, hop_count
-from godwit.lab.rates import message_rate, utilisation_over_time
+from godwit.lab.rates import message_rate, rates_of_every_broker, utilisation_over_time
 from godwit.lab.stages import Span, stage
 from godwit.lab.traffic import aggregate_traffic
 from godwit.overlay.topology import balanced_tree
@@ -113,6 +113,7 @@ def run(case: Case, seed: int, folder: Path) -> None:
 
 MEASURES: Mapping[str, Measure] = {
     "messages_per_s_mean": Measure("messages/s", "message rate of a broker, in and out, mean"),
+    "messages_in_per_s_mean": Measure("messages/s", "... without those that leave"),
     "messages_per_s_max": Measure("messages/s", "... of the busiest broker"),
     "between_per_s": Measure("messages/s", "all messages from broker to broker"),
     "input_utilisation_mean": Measure("", "share of its matching capacity that a broker uses"),
@@ -141,6 +142,7 @@ def measure(trace: Trace, case: Case) -> dict[str, float]:
         hop_count(trace, whole),
         delay(trace, whole),
         message_rate(trace, whole).select("messages_per_s_mean", "messages_per_s_max"),
+        messages_in(trace, whole),
         utilisation_over_time(trace, whole).drop(
             "bucket_s", "matching_delay_s_mean", "messages_queued_max"
         ),
@@ -148,6 +150,13 @@ def measure(trace: Trace, case: Case) -> dict[str, float]:
         overhead(trace, whole),
         relocations(trace, Span(0.0, size.until_s)),
     )
+
+
+@stage("handled", "gauges", columns="messages_in_per_s_mean double")
+def messages_in(handled: DataFrame, gauges: DataFrame, over: Span) -> DataFrame:
+    """Messages that came in, over all brokers."""
+    rates = rates_of_every_broker(handled, gauges, over)
+    return rates.agg(F.avg("messages_in_per_s").alias("messages_in_per_s_mean"))
 
 
 @stage("handled", columns="overhead_share double")

@@ -14,6 +14,7 @@ from godwit.lab.experiment import Results
 
 STATIC, POP, LOAD, DELAY = POLICIES = ("static", "pop", "grape-load", "grape-delay")
 MESSAGES, HOPS, DELAYS = "messages_per_s_mean", "hops_mean", "delay_s_mean"
+MESSAGES_IN = "messages_in_per_s_mean"
 INPUT, OUTPUT = "input_utilisation_mean", "output_utilisation_mean"
 
 Of = Callable[[str, str], float]

@@ -1,6 +1,6 @@
 """Runs the benchmarks by name, shows what is being measured, and ends with one table.
 
-python -m benchmarks [matching] [simulator] [forwarding] [placement] [--quick]
+python -m benchmarks [matching] [simulator] [forwarding] [traces] [placement] [--quick]
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import forwarding, matching, placement, simulator
+from benchmarks import forwarding, matching, placement, simulator, traces
 from benchmarks.report import Row, as_table
 
 BENCHMARKS = {
     "matching": matching.rows,
     "simulator": simulator.rows,
     "forwarding": forwarding.rows,
+    "traces": traces.rows,
     "placement": placement.rows,
 }
 

@@ -178,7 +178,7 @@ class _Breaker:
     async def run(self) -> None:
         while self._per_s:
             await asyncio.sleep(self._random.expovariate(self._per_s))
-            connection = self._random.choice(self._clients).client._line.connection  # noqa: SLF001
+            connection = self._random.choice(self._clients).client.line.connection
             if connection is not None and connection._transport is not None:  # noqa: SLF001
                 connection._transport.abort()  # noqa: SLF001
                 self.broken += 1

@@ -2,13 +2,17 @@
 
     python -m benchmarks traces [--quick]
 
-The cost is measured on GS1 while publishing: simulations with and without a trace take turns, in
-processor time, because on a busy machine the wall clock measures the neighbours.  The long trace
-is a short one over and over, with later times, higher numbers and delays that are all different.
+The cost is measured on GS1 while publishing: two simulations take turns, slice by slice, one of
+them traced; in processor time, because on a busy machine the wall clock measures the neighbours.
+The thread that writes counts as well.
+
+The long trace is a short one over and over, with later times, higher numbers and delays that are
+all different.  The metrics run in a process of their own, so that its peak of memory is theirs.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import statistics
 import tempfile
 import time
@@ -23,6 +27,8 @@ from benchmarks.report import Row
 from godwit.lab.metrics import STAGES
 from godwit.lab.spark import read_trace, spark_session
 from godwit.lab.stages import Span
+from godwit.simulation.observers import Observer
+from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
 from godwit.simulation.stock_scenario import StockScenario
 from godwit.simulation.tracing import Tracing
@@ -34,43 +40,55 @@ from godwit.trace.writer import ROWS_PER_FILE, TraceWriter
 SEED = 1
 SCENARIO = StockScenario(duration_s=100.0)
 SUBSCRIBERS = SCENARIO.publishers * SCENARIO.subscribers_per_publisher
+SLICES = 40
 TRACED_SPEED_BAR = 0.75
 #: Spark's heap is 2 GiB; the rest is Java's own.
 JAVA_MIB_BAR = 3_072
 ROWS, ROWS_QUICK = 20_000_000, 1_000_000
 
 
-def handled_per_s(folder: Path | None) -> float:
-    """Messages handled in a second of processor time while publishing; traced if into a folder."""
-    counted = Statistics()
-    if folder is None:
-        simulator = SCENARIO.build(seed=SEED, observers=(counted,), check=False)
-    else:
-        writer = TraceWriter(folder)
-        tracing = Tracing(Recorder(writer))
-        simulator = SCENARIO.build(seed=SEED, observers=(counted, tracing), check=False)
-        tracing.read_gauges(simulator)
-    simulator.run(until_s=SCENARIO.joining_s)
-    handled, start = counted.handled, time.process_time()
-    simulator.run(until_s=SCENARIO.duration_s)
-    if folder is not None:
-        writer.close()
-    return (counted.handled - handled) / (time.process_time() - start)
-
-
 def traced_speed(folder: Path, *, turns: int) -> Row:
-    handled_per_s(folder / "first")  # Libraries are loaded when they are first used.
-    untraced, traced = [], []
+    speeds, ratios = [], []
+    TraceWriter(folder / "nothing").close()  # Libraries are loaded when they are first used.
     for turn in range(turns):
-        untraced.append(handled_per_s(None))
-        traced.append(handled_per_s(folder / str(turn)))
-    ratio = statistics.median(
-        with_ / without for with_, without in zip(traced, untraced, strict=True)
-    )
-    reference = statistics.median(untraced)
+        per_s, ratio = _turn(folder / str(turn))
+        speeds.append(per_s)
+        ratios.append(ratio)
+    reference, ratio = statistics.median(speeds), statistics.median(ratios)
     return Row(
-        "traced speed", "GS1", SUBSCRIBERS, reference, ratio * reference, ratio, TRACED_SPEED_BAR
-    )
+        "traced speed, handled/s of CPU", "GS1", SUBSCRIBERS, reference, ratio * reference, ratio,
+        TRACED_SPEED_BAR,
+    )  # fmt: skip
+
+
+def _turn(folder: Path) -> tuple[float, float]:
+    """Messages handled in a second of processor time without a trace; the part left with it."""
+    counted = Statistics()
+    untraced = _joined(counted)
+    with TraceWriter(folder) as writer:
+        tracing = Tracing(Recorder(writer))
+        traced = _joined(Statistics(), tracing)
+        tracing.read_gauges(traced)
+        handled, untraced_s, start_s = counted.handled, 0.0, time.process_time()
+        for number in range(1, SLICES + 1):
+            until_s = SCENARIO.joining_s + number * _publishing_s() / SLICES
+            slice_start_s = time.thread_time()
+            untraced.run(until_s=until_s)
+            untraced_s += time.thread_time() - slice_start_s
+            traced.run(until_s=until_s)
+    # All that was not for the one was for the other.
+    traced_s = time.process_time() - start_s - untraced_s
+    return (counted.handled - handled) / untraced_s, untraced_s / traced_s
+
+
+def _joined(*observers: Observer) -> Simulator:
+    simulator = SCENARIO.build(seed=SEED, observers=observers, check=False)
+    simulator.run(until_s=SCENARIO.joining_s)
+    return simulator
+
+
+def _publishing_s() -> float:
+    return SCENARIO.duration_s - SCENARIO.joining_s
 
 
 def prolong(short: Path, folder: Path, *, rows: int) -> float:
@@ -102,30 +120,34 @@ def _later(table: pa.Table, number: int, random: np.random.Generator) -> pa.Tabl
     return pa.table(columns, schema=table.schema)
 
 
-def stage_speeds(folder: Path, end_s: float) -> Iterator[Row]:
+def stage_speeds(folder: Path, end_s: float) -> list[Row]:
     """Each metric over the whole trace: rows of the tables it reads, in a second."""
     session = spark_session(application="benchmark")
     trace = read_trace(session, folder)
     rows = {name: frame.count() for name, frame in trace.items()}
     over = Span(0.0, end_s)
+    found, total_s = [], 0.0
     for name, stage in STAGES.items():
         start = time.perf_counter()
         stage(trace, over).write.format("noop").mode("overwrite").save()
+        spent_s = time.perf_counter() - start
+        total_s += spent_s
         read = sum(rows[table] for table in stage.reads)
-        speed = read / (time.perf_counter() - start)
-        yield Row(f"{name}, rows/s", "trace", read, None, speed, speed)
+        found.append(Row(f"{name}, rows/s", "trace", read, None, read / spent_s, read / spent_s))
+    size = sum(rows.values())
+    found.append(Row("all metrics, s", "trace", size, None, total_s, total_s))
     gateway = session.sparkContext._gateway  # noqa: SLF001  There is no other way to it.
     assert gateway is not None
-    java = gateway.proc.pid
-    mebibytes = _peak_mebibytes(java)
-    yield Row(
-        "MiB of Java", "trace", sum(rows.values()), None, mebibytes, mebibytes, JAVA_MIB_BAR,
-        is_at_most=True,
-    )  # fmt: skip
+    java, python = _peak_mebibytes(gateway.proc.pid), _peak_mebibytes("self")
     session.stop()
+    return [
+        *found,
+        Row("MiB of Java", "trace", size, None, java, java, JAVA_MIB_BAR, is_at_most=True),
+        Row("MiB of Python", "trace", size, None, python, python),
+    ]
 
 
-def _peak_mebibytes(process: int) -> float:
+def _peak_mebibytes(process: int | str) -> float:
     status = Path(f"/proc/{process}/status").read_text()
     (peak,) = [line.split() for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(peak[1]) / 1024
@@ -134,7 +156,7 @@ def _peak_mebibytes(process: int) -> float:
 def rows(*, quick: bool) -> Iterator[list[Row]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        yield [traced_speed(folder, turns=3 if quick else 7)]
-        end_s = prolong(folder / "first", folder / "long", rows=ROWS_QUICK if quick else ROWS)
-        for row in stage_speeds(folder / "long", end_s):
-            yield [row]
+        yield [traced_speed(folder, turns=2 if quick else 5)]
+        end_s = prolong(folder / "0", folder / "long", rows=ROWS_QUICK if quick else ROWS)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            yield pool.apply(stage_speeds, (folder / "long", end_s))

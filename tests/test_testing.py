@@ -431,9 +431,9 @@ def test_a_client_beats_as_often_as_its_broker_wants() -> None:
     async def scenario() -> None:
         limits = Limits(heartbeat_s=0.05)
         async with MemoryNetwork(limits=limits) as network, network.connect() as alice:
-            connection = alice._line.connection
+            connection = alice.line.connection
             await asyncio.sleep(0.6)  # Four times as long as a silent peer is put up with.
-            assert alice._line.connection is connection
+            assert alice.line.connection is connection
 
     run(scenario())
 
@@ -456,15 +456,15 @@ def test_a_client_is_used_once_and_inside_its_context() -> None:
 def test_a_client_whose_closing_is_interrupted_is_closed() -> None:
     async def scenario() -> None:
         async with MemoryNetwork() as network, pair(network) as (paul, _):
-            connection = paul._line.connection
+            connection = paul.line.connection
             assert connection is not None
             connection.pause_reading()  # No acknowledgement is heard any more.
             await paul.publish({"x": 1})
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await paul.close()
-            assert paul._line._keeper is not None
-            assert paul._line._keeper.done()
+            assert paul.line._keeper is not None
+            assert paul.line._keeper.done()
 
     run(scenario())
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from godwit.client import Client, Event, Events, connect
+from godwit.client import Client, Event, Events, Moved, connect
 from godwit.content.filters import Filter, Relation
 from godwit.errors import (
     ContentError,
     GodwitError,
     PeerError,
     RefusedError,
+    StayedError,
     TextError,
     UnreachableError,
     UsageError,
@@ -21,9 +22,11 @@ __all__ = [
     "Events",
     "Filter",
     "GodwitError",
+    "Moved",
     "PeerError",
     "RefusedError",
     "Relation",
+    "StayedError",
     "TextError",
     "UnreachableError",
     "UsageError",

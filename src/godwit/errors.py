@@ -4,6 +4,7 @@ GodwitError
   PeerError      the other side broke the protocol: log it, drop the link, carry on
   UnreachableError  nobody answers there
   RefusedError   a broker said no: says to what, and which rule
+  StayedError    a client could not move, and is where it was: says why
   UsageError     our caller asked for the impossible: say what would have been possible
     ContentError   a record or a filter breaks a rule of the language: says which and where
       TextError      ... and came as text: says the column, and what was expected there
@@ -28,6 +29,10 @@ class UnreachableError(GodwitError):
 
 class RefusedError(GodwitError):
     """A broker refused what it was asked."""
+
+
+class StayedError(GodwitError):
+    """A client could not move to another broker; it is where it was, and nothing was lost."""
 
 
 class UsageError(GodwitError):

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from godwit.broker.modules import PolicyModule
 from godwit.client import Client
-from godwit.errors import UsageError
+from godwit.client.line import FALL_BACK_S
 from godwit.network.admission import Admission
 from godwit.network.dialling import Dialler
 from godwit.network.node import BrokerNode
@@ -28,6 +28,7 @@ from godwit.wire.call import Opener
 from godwit.wire.connection import Connection
 
 ONE_BROKER = chain(1)
+SCHEME = "memory://"
 
 
 class MemoryNetwork:
@@ -43,29 +44,53 @@ class MemoryNetwork:
         self.nodes: dict[str, BrokerNode] = {}
         """The brokers, by name; for a look into their tables."""
         self._modules = modules
-        self._dialling: list[asyncio.Task[None]] = []
+        self._dialling: dict[str, list[asyncio.Task[None]]] = {}
 
-    def connect(self, broker: str = "B1", *, name: str | None = None) -> Client:
+    def url(self, broker: str) -> str:
+        """Where a broker is, for `Client.move`."""
+        return f"{SCHEME}{broker}"
+
+    def connect(
+        self, broker: str = "B1", *, name: str | None = None, fall_back_s: float = FALL_BACK_S
+    ) -> Client:
         """A client of `broker`, as `godwit.connect` makes one."""
-        if broker not in self.nodes:
-            raise UsageError(f"there is no broker {broker!r}; there are {', '.join(self.nodes)}")
-        return Client(self._opener(broker), where=f"memory {broker}", name=name)
+        return Client(self.url(broker), resolve=self._resolve, name=name, fall_back_s=fall_back_s)
+
+    def _resolve(self, url: str) -> Opener:
+        return self._opener(self._network.of(url.removeprefix(SCHEME)).id)
 
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:
             modules = self._modules(settings.id)
             self.nodes[settings.id] = make_node(self._network, settings, modules=modules)
-        diallers = [
-            Dialler(self.nodes[settings.id], self._opener(link), where=link)
-            for settings in self._network.broker
-            for link in settings.links
-        ]
-        for node in self.nodes.values():
-            node.start()
-        self._dialling = [asyncio.create_task(dialler.run()) for dialler in diallers]
+        diallers = [dialler for broker in self.nodes for dialler in self._start(broker)]
         for dialler in diallers:
             await dialler.linked.wait()
         return self
+
+    def _start(self, broker: str) -> list[Dialler]:
+        node = self.nodes[broker]
+        links = self._network.of(broker).links
+        diallers = [Dialler(node, self._opener(link), where=link) for link in links]
+        node.start()
+        self._dialling[broker] = [asyncio.create_task(dialler.run()) for dialler in diallers]
+        return diallers
+
+    def crash(self, broker: str) -> None:
+        """A broker is gone, with all that it had; nobody is told."""
+        node = self.nodes.pop(broker)
+        for task in self._dialling.pop(broker):
+            task.cancel()
+        node.is_stopping = True
+        for connection in (*node.callers, *(port.connection for port in node.ports.values())):
+            if connection is not None:
+                connection.abort()
+
+    async def restart(self, broker: str) -> None:
+        """A broker that crashed is back, and knows nothing; return when it has its links."""
+        self.nodes[broker] = make_node(self._network, self._network.of(broker))
+        for dialler in self._start(broker):
+            await dialler.linked.wait()
 
     async def __aexit__(
         self,
@@ -73,9 +98,10 @@ class MemoryNetwork:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for task in self._dialling:
+        dialling = [task for tasks in self._dialling.values() for task in tasks]
+        for task in dialling:
             task.cancel()
-        await asyncio.gather(*self._dialling, return_exceptions=True)
+        await asyncio.gather(*dialling, return_exceptions=True)
         for node in self.nodes.values():
             node.is_stopping = True
             for port in list(node.ports.values()):
@@ -83,6 +109,8 @@ class MemoryNetwork:
 
     def _opener(self, broker: str) -> Opener:
         async def open_in_memory(connection: Connection) -> None:
+            if broker not in self.nodes:
+                raise ConnectionRefusedError(f"broker {broker} is not there")
             near = _End(connection)
             far = _End(Admission(self.nodes[broker]).connection)
             near.peer, far.peer = far, near

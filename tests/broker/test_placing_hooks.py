@@ -37,8 +37,6 @@ from godwit.content.messages import (
     MoveTo,
     Publication,
     Refusal,
-    Turn,
-    Turned,
 )
 from godwit.overlay.topology import chain
 from godwit.overlay.tree import TreeRouting
@@ -198,8 +196,8 @@ def test_a_publisher_that_moves_here_and_away_again() -> None:
     assert witness.seen == ["paul arrived"]
 
     id = advertisement(0).id
-    broker.handle(Received(Turned(id=id, edition=1), B2), now_s=2.0)
-    broker.handle(Received(Turn(id=id, edition=2), B2), now_s=3.0)
+    broker.handle(Received(AdvertisementInEffect(id=id, edition=1), B2), now_s=2.0)
+    broker.handle(Received(advertisement(2), B2), now_s=3.0)
     assert witness.seen == ["paul arrived", "paul departed"]
 
 
@@ -209,9 +207,9 @@ def test_a_publisher_has_departed_when_all_its_advertisements_have() -> None:
         broker.handle(Received(advertisement(0, name), PAUL), now_s=0.0)
         confirmed = AdvertisementInEffect(id=advertisement(0, name).id)
         broker.handle(Received(confirmed, B2), now_s=0.0)
-    broker.handle(Received(Turn(id=advertisement(0, "a1").id, edition=1), B2), now_s=1.0)
+    broker.handle(Received(advertisement(1, "a1"), B2), now_s=1.0)
     assert witness.seen == []
-    broker.handle(Received(Turn(id=advertisement(0, "a2").id, edition=1), B2), now_s=1.0)
+    broker.handle(Received(advertisement(1, "a2"), B2), now_s=1.0)
     assert witness.seen == ["paul departed"]
 
 

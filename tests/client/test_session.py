@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from godwit.client import session as session_module
+from godwit.client import holdings
 from godwit.client.session import ClientSession
 from godwit.content.filters import Filter
 from godwit.content.messages import (
@@ -217,12 +217,13 @@ def test_a_refused_advertisement_is_forgotten_with_what_waited_for_it() -> None:
 
 def test_a_refused_subscription_is_not_asked_for_again() -> None:
     b = bench()
-    s1, s2 = b.session.subscribe(PRICES), b.session.subscribe(NAMES)
+    s1 = b.session.subscribe(PRICES)
+    b.session.subscribe(NAMES)
     b.sent()
     b.hear(Refusal(about=s1, reason="because"))
     b.session.unsubscribe(s1)
     assert b.sent() == []
-    assert b.welcome("two") == [Subscription(id=s2, filter=NAMES, edition=1)]
+    assert b.welcome("two") == [Subscription(id=SubscriptionId("paul/s3"), filter=NAMES)]
 
 
 def test_a_refused_publication_changes_nothing() -> None:
@@ -292,7 +293,7 @@ def test_a_stream_that_the_broker_remembers_goes_on() -> None:
 def test_a_first_welcome_is_no_restart() -> None:
     b = Bench()
     s1 = b.session.subscribe(PRICES)
-    assert b.welcome("one") == [Subscription(id=s1, filter=PRICES, edition=1)]
+    assert b.welcome("one") == [Subscription(id=s1, filter=PRICES)]
     assert b.session.restarts == 0
 
 
@@ -305,13 +306,18 @@ def test_a_broker_that_has_forgotten_us_is_asked_for_everything_anew() -> None:
     b.session.unsubscribe(s2)
     b.hear(news(5))
 
+    s4 = SubscriptionId("paul/s4")
     assert b.welcome("two") == [
         Advertisement(id=A1, filter=PRICES, edition=1),
-        Subscription(id=s3, filter=PRICES, edition=1),
+        Subscription(id=s4, filter=PRICES),
     ]
     assert b.session.restarts == 1
     assert b.session.stream.received == 0
+    assert b.hear(SubscriptionInEffect(id=s4)) == SubscriptionInEffect(id=s3), "as we call it"
+    b.session.unsubscribe(s3)
+    assert b.sent() == [Unsubscription(id=s4)]
     assert b.hear(news(5)) is None, "it may send again what came before"
+    assert b.hear(news(6, "paul")) is None, "and what we said ourselves"
     assert b.welcome("three")[0] == Advertisement(id=A1, filter=PRICES, edition=2)
 
 
@@ -393,7 +399,7 @@ def test_a_filter_that_no_broker_could_read_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     b = bench()
-    monkeypatch.setattr(session_module, "TEXT_LENGTH_MAX", len(PRICES.padres()) - 1)
+    monkeypatch.setattr(holdings, "TEXT_LENGTH_MAX", len(PRICES.padres()) - 1)
     for ask in (b.session.subscribe, b.session.advertise):
         with pytest.raises(UsageError, match="a filter as text has at most"):
             ask(PRICES)

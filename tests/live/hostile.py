@@ -3,6 +3,7 @@
 
 BEFORE_HELLO   a first word for which the broker hangs up
 REFUSED        what a client may say, and is told no: the connection goes on
+HARMLESS       what a client may say without need: the connection goes on
 FATAL          what a client may not say: the connection ends, and nothing else
 """
 
@@ -16,14 +17,22 @@ import msgspec
 
 from godwit.content.filters import Filter
 from godwit.content.messages import (
+    Absent,
     Advertisement,
     AdvertisementId,
     AdvertisementInEffect,
+    Depart,
+    MoveTo,
+    Pause,
+    Paused,
+    Present,
     Publication,
     Refusal,
     Subscription,
     SubscriptionId,
     SubscriptionInEffect,
+    Sweep,
+    Swept,
     Unadvertisement,
     Unsubscription,
 )
@@ -160,7 +169,15 @@ REFUSED: Mapping[str, Phrase] = {
     "an unadvertisement of somebody else": lambda n, r: encode(
         Unadvertisement(id=AdvertisementId("paul/a1"))
     ),
+    "a sweep for somebody else": lambda n, r: encode(Sweep(client="alice", to="B1", move=1)),
+}
+
+HARMLESS: Mapping[str, Phrase] = {
     "an acknowledgement of nothing": lambda n, r: encode(Acknowledge(received=0)),
+    "a departure": lambda n, r: encode(Depart(move=r.randrange(9))),
+    "a pause": lambda n, r: encode(Pause(move=r.randrange(9))),
+    "a sweep": lambda n, r: encode(Sweep(client=n, to="B1", move=r.randrange(9))),
+    "a sweep to nowhere": lambda n, r: encode(Sweep(client=n, to=r.randbytes(99).hex(), move=1)),
 }
 
 _TOO_LONG = FRAME_BYTES_MAX + STAMP_BYTES + 1
@@ -182,6 +199,13 @@ FATAL: Mapping[str, Phrase] = {
     "a confirmation of an advertisement": lambda n, r: encode(
         AdvertisementInEffect(id=AdvertisementId("paul/a1"))
     ),
+    "a presence": lambda n, r: encode(Present(broker="B1")),
+    "an absence": lambda n, r: encode(Absent(broker="B1")),
+    "a word that somebody is swept": lambda n, r: encode(Swept(move=1)),
+    "a word that somebody pauses": lambda n, r: encode(Paused(move=1)),
+    "a request to move": lambda n, r: encode(MoveTo(address="godwit://127.0.0.1:1")),
+    "a sweep to a long name": lambda n, r: encode(Sweep(client=n, to="B" * 257, move=1)),
+    "a move before the first": lambda n, r: raw(16, -1),
     "an acknowledgement of what never was": lambda n, r: encode(Acknowledge(received=10**9)),
     "an unknown kind": lambda n, r: raw(99, n),
     "a kind that is a word": lambda n, r: raw("Publication", n),

@@ -74,8 +74,9 @@ def held_by(*clients: tuple[Client, str]) -> dict[str, dict[str, tuple[str, str]
     advertised: dict[str, tuple[str, str]] = {}
     subscribed: dict[str, tuple[str, str]] = {}
     for client, broker in clients:
-        advertised |= dict.fromkeys(client.session.advertisements, (client.name, broker))
-        subscribed |= dict.fromkeys(client.session.subscriptions, (client.name, broker))
+        home = (client.name, broker)
+        advertised |= dict.fromkeys(client.session.advertisements, home)
+        subscribed |= {held.id: home for held in client.session.subscriptions.values()}
     return {"advertised": advertised, "subscribed": subscribed}
 
 

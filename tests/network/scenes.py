@@ -61,7 +61,7 @@ def link_port(network: MemoryNetwork, broker: str, peer: str) -> LinkPort:
 
 
 def line_of(client: Client) -> Connection:
-    connection = client._line.connection
+    connection = client.line.connection
     assert connection is not None
     return connection
 

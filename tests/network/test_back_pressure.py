@@ -144,7 +144,7 @@ def test_a_client_that_asks_and_does_not_read_the_answers_is_sent_away() -> None
             for _ in range(2):
                 for number in range(1_000):
                     alice.session.subscribe(Filter.parse(f"x = {number}"))
-                alice._line.flush()
+                alice.line.flush()
                 await until(lambda: port.traffic.isolations > 0)
             await until(lambda: network.nodes["B1"].ports.get(port.hop) is not port)
             # It may come back, and ask for everything again, if it listens now.

@@ -160,13 +160,13 @@ def test_a_session_that_is_not_resumed_in_time_is_withdrawn_everywhere() -> None
             async with alice.subscribe(NUMBERS) as events:
                 await events.in_effect()
                 for client in (paul, alice):
-                    assert client._line._keeper is not None
-                    client._line._keeper.cancel()  # They will not call again.
+                    assert client.line._keeper is not None
+                    client.line._keeper.cancel()  # They will not call again.
                     cut(line_of(client))
                 await until(lambda: is_empty(network))
             assert [len(node.ports) for node in network.nodes.values()] == [1, 2, 1], "links only"
             for client in (paul, alice):
-                await client._line.close()
+                await client.line.close()
 
     run(scenario())
 
@@ -174,8 +174,8 @@ def test_a_session_that_is_not_resumed_in_time_is_withdrawn_everywhere() -> None
 def test_nothing_is_kept_for_a_client_that_holds_nothing() -> None:
     async def scenario() -> None:
         async with MemoryNetwork() as network, network.connect(name="alice") as alice:
-            assert alice._line._keeper is not None
-            alice._line._keeper.cancel()
+            assert alice.line._keeper is not None
+            alice.line._keeper.cancel()
             cut(line_of(alice))
             await until(lambda: not network.nodes["B1"].ports)
 
@@ -190,7 +190,7 @@ def test_a_link_that_is_not_resumed_in_time_is_down_and_heals_when_it_is_back() 
             subscribed(network, "B2", "alice") as (_, events),
         ):
             b1, b2 = network.nodes.values()
-            for task in network._dialling:
+            for task in network._dialling["B2"]:
                 task.cancel()
             cut(link_port(network, "B1", "B2").connection)
             await until(lambda: not b2.broker.routing.tables().advertisements)
@@ -198,7 +198,7 @@ def test_a_link_that_is_not_resumed_in_time_is_down_and_heals_when_it_is_back() 
             await publish(paul, range(5))  # They reach nobody, and hold nobody up.
 
             dialler = Dialler(b2, network._opener("B1"), where="B1")
-            network._dialling = [asyncio.create_task(dialler.run())]
+            network._dialling["B2"] = [asyncio.create_task(dialler.run())]
             await until(lambda: bool(b1.broker.routing.tables().subscriptions))
             assert dialler.trouble is None
             await publish(paul, range(5, 10))
@@ -215,7 +215,7 @@ def test_a_neighbour_that_is_away_while_too_much_waits_for_it_is_given_up() -> N
             subscribed(network, "B2", "alice"),
         ):
             b1 = network.nodes["B1"]
-            for task in network._dialling:
+            for task in network._dialling["B2"]:
                 task.cancel()
             cut(link_port(network, "B1", "B2").connection)
             await until(lambda: not link_port(network, "B1", "B2").is_connected)

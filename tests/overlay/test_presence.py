@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from godwit.broker.effects import Send
 from godwit.broker.routing import Confirm
 from godwit.broker.stimuli import Client, Neighbour
 from godwit.content.messages import Absent, Present, Sweep, Swept
+from godwit.overlay import presence
 from godwit.overlay.tree import TreeRouting
 
 A, B, C = Neighbour("A"), Neighbour("B"), Neighbour("C")
@@ -43,3 +47,20 @@ def test_directions_follow_links_that_come_and_go() -> None:
     absent = Absent(broker="S")
     assert routing.link_down(A) == [Send(B, absent), Send(C, absent)]
     assert routing.handle(SWEEP, B) == []
+
+
+def test_of_one_client_one_sweep_waits_the_latest() -> None:
+    routing = TreeRouting(["A", "B"])
+    routing.handle(SWEEP, B)
+    later = replace(SWEEP, move=2)
+    routing.handle(later, B)
+    assert routing.handle(Present(broker="S"), A)[1:] == [Send(A, later)]
+
+
+def test_sweeps_to_nowhere_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "WAITING_MAX", 2)
+    routing = TreeRouting(["A", "B"])
+    sweeps = [replace(SWEEP, client=f"c{number}") for number in range(4)]
+    for sweep in sweeps:
+        routing.handle(sweep, B)
+    assert routing.handle(Present(broker="S"), A)[1:] == [Send(A, sweep) for sweep in sweeps[2:]]

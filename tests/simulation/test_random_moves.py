@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from godwit.broker.stimuli import Hop, Neighbour
-from godwit.content.messages import Publication, Sweep, Turned
+from godwit.content.messages import AdvertisementInEffect, Publication, Sweep
 from godwit.migration.moving import Hand, Move, Order, Phase
 from godwit.overlay.tables import AdvertisementEntry
 from godwit.overlay.tree import Answers, TreeRouting
@@ -39,11 +39,12 @@ def test_clients_move_and_nothing_is_lost_doubled_or_disordered(first: int) -> N
 class TakesBackAtOnce(TreeRouting):
     """E10 undone: subscriptions are taken back when the turn passes, not behind publications."""
 
-    def _turn(self, entry: AdvertisementEntry, edition: int, new: Hop) -> Answers:
+    def _turn(self, entry: AdvertisementEntry, new: Hop) -> Answers:
         old = entry.last_hop
-        answers = super()._turn(entry, edition, new)
-        self._advertisements.settle(entry)
-        return answers + (self._take_back(old) if isinstance(old, Neighbour) else [])
+        answers = super()._turn(entry, new)
+        if isinstance(old, Neighbour) and self._advertisements.settle(entry, old):
+            answers += self._take_back(old)
+        return answers
 
 
 class NeverTakesBack(TreeRouting):
@@ -63,7 +64,7 @@ def goes_without_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def sweep(self: Move) -> list[Order]:
         self.phase = Phase.SWEEPING
-        return self._on_swept()
+        return self._handed() + self._pause()
 
     monkeypatch.setattr(Move, "_sweep", sweep)
 
@@ -75,7 +76,7 @@ def sweeps_before_publications(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def turned_before_publications(monkeypatch: pytest.MonkeyPatch) -> None:
     """E10 undone: the word that all have turned overtakes publications."""
-    _overtakes(monkeypatch, Turned)
+    _overtakes(monkeypatch, AdvertisementInEffect)
 
 
 def _overtakes(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
@@ -105,7 +106,11 @@ def believes_everything_to_be_new(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def does_not_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """The publisher does not wait until its old broker has handled what it sent."""
-    monkeypatch.setattr(Move, "_pause", lambda self: self._turn() if self.advertisements else [])
+
+    def pause(self: Move) -> list[Order]:
+        return self._turn() if self.advertisements else self._arrive()
+
+    monkeypatch.setattr(Move, "_pause", pause)
 
 
 @pytest.mark.parametrize(

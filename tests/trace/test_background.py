@@ -53,7 +53,6 @@ def test_what_went_wrong_is_raised_once_and_the_rest_is_done() -> None:
 def test_a_trace_that_cannot_be_written_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_rows, "ROWS_PER_BATCH", 1)
     monkeypatch.setattr(in_rows, "ROWS_PER_GROUP", 1)
     writer = TraceWriter(tmp_path)
     (tmp_path / "decisions").rmdir()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -77,18 +80,17 @@ def test_files_are_closed_on_the_way_and_only_closed_ones_have_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(in_rows, "ROWS_PER_GROUP", 2)
-    monkeypatch.setattr(in_rows, "ROWS_PER_BATCH", 1)
     with TraceWriter(tmp_path, prefix="B1-", rows_per_file=4, worker=AtOnce()) as writer:
         shown = []
         for number in range(7):
             writer.decisions.add(decision(number))
             shown.append(files(tmp_path / "decisions"))
         assert writer.rows == 7
-    assert shown == [
-        [],
+    assert shown == [  # A group is written when there is no room for one more row.
+        *[[]] * 2,
         *[["_B1-00000.parquet"]] * 2,
         *[["B1-00000.parquet"]] * 2,
-        *[["B1-00000.parquet", "_B1-00001.parquet"]] * 2,
+        ["B1-00000.parquet", "_B1-00001.parquet"],
     ]
     assert files(tmp_path / "decisions") == ["B1-00000.parquet", "B1-00001.parquet"]
     assert [row["subject"] for row in rows(tmp_path / "decisions")] == [f"s{n}" for n in range(7)]
@@ -97,22 +99,19 @@ def test_files_are_closed_on_the_way_and_only_closed_ones_have_names(
 
 def test_no_more_than_a_row_group_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_rows, "ROWS_PER_GROUP", 10)
-    monkeypatch.setattr(in_rows, "ROWS_PER_BATCH", 4)
     with TraceWriter(tmp_path) as writer:
-        decisions, delivered = writer.decisions, writer.delivered
+        decisions = writer.decisions
         for number in range(99):
             decisions.add(decision(number))
-            assert decisions._collected < 12
-            assert all(len(texts.numbers) < 12 for texts in decisions._texts.values())
-        for number in range(33):
-            delivered.learn({"publisher": "p", "advertisement": "a", "class": None})
-            delivered.put(delivered.pack(float(number), 3, 0, number, 0, -1, 1, 0.5, 100))
-            delivered.fresh_texts += [f"s{number}", "b", "c"]
-            delivered.gather()
-            assert delivered._collected < 12
-            assert len(delivered._packed) < 12 * delivered._dtype.itemsize
-        assert writer.rows == 99 + 99
-    assert len(rows(tmp_path / "delivered")) == 99
+            assert 0 < decisions._collected <= 10
+            assert all(len(texts.numbers) <= 10 for texts in decisions._texts.values())
+            assert len(decisions.buffer) == 10 * decisions._dtype.itemsize
+            if number % 7 == 0:  # Rotating in the middle of a group does no harm.
+                writer.rotate()
+                assert decisions._collected == 0
+        assert writer.rows == 99
+    found = [row["subject"] for row in rows(tmp_path / "decisions")]
+    assert found == [f"s{number}" for number in range(99)]
 
 
 def test_what_was_rotated_can_be_seen(tmp_path: Path) -> None:
@@ -156,3 +155,21 @@ def test_a_folder_that_cannot_be_is_an_error_of_the_caller(tmp_path: Path) -> No
 def test_every_type_of_the_schema_can_be_packed() -> None:
     for schema in TABLES.values():
         assert {field.type for field in schema} <= in_rows.FORMATS.keys() & in_rows.DTYPES.keys()
+
+
+def test_to_write_a_trace_needs_no_pandas() -> None:
+    """It takes half a second to load, in every broker that is traced."""
+    program = """
+import sys
+from pathlib import Path
+from tests.trace.test_writer import decision
+from godwit.trace.writer import TraceWriter
+with TraceWriter(Path(sys.argv[1])) as writer:
+    writer.decisions.add(decision(1))
+assert "pandas" not in sys.modules
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(  # noqa: S603  Our own.
+            [sys.executable, "-c", program, folder], cwd=Path(__file__).parents[2], check=False
+        )
+    assert done.returncode == 0

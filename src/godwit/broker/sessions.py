@@ -70,9 +70,17 @@ class Session:
 
     owner: str
     advertisements: dict[AdvertisementId, Filter] = field(default_factory=dict)
+    editions: dict[AdvertisementId, int] = field(default_factory=dict)
+    """Of the advertisements, the latest."""
+
     in_effect: set[AdvertisementId] = field(default_factory=set)
     subscriptions: set[SubscriptionId] = field(default_factory=set)
     last_sequence: int = -1
+
+    def forget(self, advertisement: AdvertisementId) -> None:
+        self.advertisements.pop(advertisement, None)
+        self.editions.pop(advertisement, None)
+        self.in_effect.discard(advertisement)
 
 
 class Sessions:
@@ -110,11 +118,14 @@ class Sessions:
         match message:
             case Advertisement():
                 _check_new(message, session)
-                if message.id in session.advertisements:
+                # A client that wanted to move away and did not advertises the next edition.
+                if message.edition <= session.editions.get(message.id, -1):
                     raise Refused(f"advertisement {message.id} exists already")
                 if is_control_filter(message.filter) and not isinstance(hop, Module):
                     raise Refused(CONTROL_IS_RESERVED)
                 session.advertisements[message.id] = message.filter
+                session.editions[message.id] = message.edition
+                session.in_effect.discard(message.id)
             case Subscription():
                 _check_new(message, session)
                 if message.id in session.subscriptions:
@@ -122,9 +133,9 @@ class Sessions:
                 session.subscriptions.add(message.id)
             case Unadvertisement():
                 _check_id(message.id)
-                if session.advertisements.pop(message.id, None) is None:
+                if message.id not in session.advertisements:
                     raise Refused(f"{session.owner} has no advertisement {message.id}")
-                session.in_effect.discard(message.id)
+                session.forget(message.id)
             case Unsubscription():
                 _check_id(message.id)
                 if message.id not in session.subscriptions:
@@ -162,8 +173,7 @@ class Sessions:
         session = self._sessions.get(hop)
         if session is None:
             return True
-        session.advertisements.pop(advertisement, None)
-        session.in_effect.discard(advertisement)
+        session.forget(advertisement)
         return not session.advertisements
 
     def confirm(self, advertisement: AdvertisementId, hop: Client | Module) -> None:

@@ -2,6 +2,7 @@
 
 running.py      broker, up, topology
 talking.py      pub, sub, adv, explain
+moving.py       move
 simulating.py   demo, simulate, replay
 experimenting.py  lab list, lab run, lab report
 """
@@ -12,7 +13,7 @@ import sys
 
 import typer
 
-from godwit.cli import experimenting, running, simulating, talking
+from godwit.cli import experimenting, moving, running, simulating, talking
 from godwit.errors import GodwitError
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ for command in (
     talking.pub,
     talking.adv,
     talking.explain,
+    moving.move,
     simulating.simulate,
     simulating.replay,
 ):

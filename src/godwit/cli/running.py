@@ -37,7 +37,9 @@ Listen = Annotated[str | None, typer.Option(help="HOST:PORT for clients and neig
 Link = Annotated[
     list[str] | None, typer.Option(help="A neighbour to dial, godwit://HOST:PORT; repeat for more.")
 ]
-Http = Annotated[str | None, typer.Option(help="HOST:PORT for /metrics, /healthz, /routing.")]
+Http = Annotated[
+    str | None, typer.Option(help="HOST:PORT for /metrics, /healthz, /routing, /move.")
+]
 Config = Annotated[
     Path | None, typer.Option(help="A network file; the broker with this id is run.")
 ]

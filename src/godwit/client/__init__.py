@@ -1,8 +1,13 @@
 """What an application uses: connect, advertise, publish, subscribe.
 
+post.py      our end of the stream to one broker; pure
+holdings.py  what is advertised and subscribed to; pure
 session.py   what a client holds, and how it survives the loss of a connection or of a broker; pure
-line.py      the connection to the broker, kept
+line.py      the connection to a broker, kept
 events.py    what a subscription delivers: an asynchronous iterator
+journey.py   one move to another broker, between two lines
+farewell.py  leaving the former one
+moving.py    one move after the other
 client.py    the asynchronous client
 """
 
@@ -10,5 +15,6 @@ from __future__ import annotations
 
 from godwit.client.client import Client, connect
 from godwit.client.events import Event, Events
+from godwit.client.journey import Moved
 
-__all__ = ["Client", "Event", "Events", "connect"]
+__all__ = ["Client", "Event", "Events", "Moved", "connect"]

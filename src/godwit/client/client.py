@@ -10,6 +10,9 @@
 The client keeps its connection by itself: when it is lost, it calls again and resumes its session
 (line.py, session.py); the application notices a pause at most.  Publications wait in the client
 while there is no connection, up to WAITING_BYTES_MAX; then `publish` waits too.
+
+It also moves to another broker, with all that it holds, if it is told to by the application or by
+its broker (moving.py); again the application notices a pause at most.
 """
 
 from __future__ import annotations
@@ -24,16 +27,23 @@ from types import TracebackType
 from typing import Self, assert_never
 
 from godwit.client.events import EVENTS_WAITING_MAX, Event, Events
-from godwit.client.line import Line
-from godwit.client.session import Arrived, ClientSession, check_askable
+from godwit.client.holdings import check_askable
+from godwit.client.journey import Moved
+from godwit.client.line import FALL_BACK_S, Line, Place
+from godwit.client.moving import MOVE_S, Mover
+from godwit.client.post import Arrived
+from godwit.client.session import ClientSession
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
+    MoveTo,
+    Paused,
     Publication,
     Refusal,
     SubscriptionId,
     SubscriptionInEffect,
+    Swept,
 )
 from godwit.content.values import Value
 from godwit.errors import GodwitError, RefusedError, UnreachableError, UsageError
@@ -50,12 +60,23 @@ WRITE_BYTES = 65_536
 CONNECT_S = 10.0
 
 
-def connect(url: str, *, name: str | None = None, connect_s: float = CONNECT_S) -> Client:
+def connect(
+    url: str,
+    *,
+    name: str | None = None,
+    connect_s: float = CONNECT_S,
+    fall_back_s: float = FALL_BACK_S,
+) -> Client:
     """A client of the broker at `url`, connected when it is entered with `async with`.
 
-    `name` is unique in the network; without one, the client makes one up.
+    `name` is unique in the network; without one, the client makes one up.  A client that has moved
+    and cannot reach its broker for `fall_back_s` tries those where it was before, too.
     """
-    return Client(socket_opener(*url_address(url)), where=url, name=name, connect_s=connect_s)
+    return Client(url, resolve=_by_socket, name=name, connect_s=connect_s, fall_back_s=fall_back_s)
+
+
+def _by_socket(url: str) -> Opener:
+    return socket_opener(*url_address(url))
 
 
 class _State(Enum):
@@ -67,19 +88,23 @@ class _State(Enum):
 class Client:
     def __init__(
         self,
-        opener: Opener,
+        url: str,
         *,
-        where: str,
+        resolve: Callable[[str], Opener],
         name: str | None = None,
         connect_s: float = CONNECT_S,
+        fall_back_s: float = FALL_BACK_S,
     ) -> None:
+        """`resolve` tells how to get to the broker at an address."""
         self.name = name or f"client-{secrets.token_hex(6)}"
         # Microseconds since 1970: a later session of the same name goes on above an earlier one.
         first = time.time_ns() // 1000
         self.session = ClientSession(self.name, first_sequence=first, first_serial=first)
         self.on_publication: Callable[[Publication, int], None] | None = None
         """Told each publication that arrives, with its hops, before subscriptions are."""
-        self._line = Line(self.session, opener, where=where, listener=self)
+        home = Place(url, resolve(url))
+        self.line = Line(self.session, [home], listener=self, fall_back_s=fall_back_s)
+        self._mover = Mover(self, resolve)
         self._connect_s = connect_s
         self._state = _State.NEW
         self._progress: asyncio.Future[None] | None = None
@@ -100,7 +125,7 @@ class Client:
     async def __aenter__(self) -> Self:
         if self._state is not _State.NEW:
             raise UsageError("a client is used once; make another")
-        await self._line.open(self._connect_s)
+        await self.line.open(self._connect_s)
         self._state = _State.OPEN
         return self
 
@@ -129,7 +154,8 @@ class Client:
             trouble = await self._last_flush()
         finally:  # Also if we are cancelled meanwhile.
             self._state = _State.CLOSED
-            await self._line.close()
+            self._mover.close()
+            await self.line.close()
             self._end_all()
         if trouble is not None:
             raise trouble
@@ -156,6 +182,24 @@ class Client:
             return error
         return None
 
+    # -- moving --------------------------------------------------------------------------------
+
+    async def move(self, url: str, *, within_s: float = MOVE_S) -> Moved:
+        """Move to the broker at `url`, with all that the client holds; return on arrival.
+
+        StayedError says why not, if it is not there within `within_s`: then the client is where
+        it was.  Either way nothing is lost, and nothing comes twice.
+        """
+        self._check_open()
+        return await self._mover.move(url, within_s=within_s)
+
+    def on_journey_over(self, left: Line) -> None:
+        """Called when a move is over; `left` leads to the broker where the client is not."""
+        self._mover.leave(left)
+        self._keep_up()
+        self.line.flush_soon()
+        self.on_progress()
+
     # -- publishing ----------------------------------------------------------------------------
 
     async def advertise(self, filter: str | Filter) -> AdvertisementId:
@@ -163,13 +207,13 @@ class Client:
         self._check_open()
         id = self.session.advertise(_parsed(filter))
         awaited = self._awaited[id] = asyncio.get_running_loop().create_future()
-        self._line.flush_soon()
+        self.line.flush_soon()
         try:
             with self.listening():
                 await awaited
         except asyncio.CancelledError:  # Nobody will ever know its id.
             self.session.unadvertise(id)
-            self._line.flush_soon()
+            self.line.flush_soon()
             raise
         finally:
             del self._awaited[id]
@@ -180,7 +224,7 @@ class Client:
         self._check_open()
         await self._until(lambda: not self.session.is_used(id))
         self.session.unadvertise(id)
-        self._line.flush_soon()
+        self.line.flush_soon()
 
     async def publish(self, record: Mapping[str, Value], *, payload: bytes = b"") -> None:
         """Publish a record under the advertisement that permits it.
@@ -192,11 +236,11 @@ class Client:
         session = self.session
         session.publish(record, payload)
         if session.stream.pending_bytes < WRITE_BYTES:
-            self._line.flush_soon()
+            self.line.flush_soon()
             if not session.held_bytes:
                 return
         else:
-            self._line.flush()
+            self.line.flush()
             await asyncio.sleep(0)
         if session.waiting_bytes > WAITING_BYTES_MAX:
             await self._until(lambda: session.waiting_bytes <= WAITING_BYTES_MAX // 2)
@@ -206,7 +250,7 @@ class Client:
 
         Raises RefusedError if it refused a publication since the last time.
         """
-        self._line.flush()
+        self.line.flush()
         await self._until(lambda: self.session.is_idle)
         if self._refusals:
             refusals, self._refusals = self._refusals, []
@@ -247,7 +291,7 @@ class Client:
             self._feeds[id] = events
             self._index.add(id, filter)
         self._find_only_feed()
-        self._line.flush_soon()
+        self.line.flush_soon()
 
     def finish(self, events: Events) -> None:
         """Called by events that are left."""
@@ -260,7 +304,7 @@ class Client:
         self._crowded.discard(events)
         self._keep_up()
         if self._state is _State.OPEN:
-            self._line.flush_soon()
+            self.line.flush_soon()
 
     def _find_only_feed(self) -> None:
         """While there has been one only, all that arrives is for it."""
@@ -286,7 +330,7 @@ class Client:
             self._keep_up()
 
     def _keep_up(self) -> None:
-        self._line.fall_behind(bool(self._crowded) and not self._listeners)
+        self.line.fall_behind(bool(self._crowded) and not self._listeners)
 
     # -- what comes over the line --------------------------------------------------------------
 
@@ -301,7 +345,12 @@ class Client:
             case AdvertisementInEffect(id=id):
                 if id in self._awaited and not self._awaited[id].done():
                     self._awaited[id].set_result(None)
+                self._mover.on_old(frame)
                 self.on_progress()
+            case Swept() | Paused():
+                self._mover.on_old(frame)
+            case MoveTo():
+                self._mover.on_asked(frame)
             case Refusal():
                 self._on_refusal(frame)
             case Dropped(count=count):
@@ -348,6 +397,7 @@ class Client:
         self.on_progress()
 
     def on_progress(self) -> None:
+        self._mover.on_progress()
         if self._progress is not None:
             self._progress.set_result(None)
             self._progress = None

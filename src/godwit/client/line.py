@@ -1,11 +1,17 @@
-"""The line to the broker: kept by calling again whenever the connection is lost."""
+"""The line to a broker: kept by calling again whenever the connection is lost.
+
+If nobody has answered for `fall_back_s`, by which time a broker has usually given the session up,
+other places are tried too where the client has been at home before, one after the other.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
-from godwit.client.session import Arrived, ClientSession
+from godwit.client.post import Arrived, Post
 from godwit.errors import PeerError, RefusedError, UnreachableError
 from godwit.wire.call import Call, Opener, Pauses
 from godwit.wire.connection import Connection
@@ -21,6 +27,15 @@ from godwit.wire.frames import (
 
 #: Sent to the broker ahead of its acknowledgements at most.
 WINDOW_BYTES = 1_048_576
+#: As long as a broker keeps a session, unless it is told otherwise.
+FALL_BACK_S = 60.0
+
+
+class Place(NamedTuple):
+    """Where a broker listens, as people write it, and how to get there."""
+
+    where: str
+    opener: Opener
 
 
 class Listener(Protocol):
@@ -38,22 +53,24 @@ class Line:
 
     def __init__(
         self,
-        session: ClientSession,
-        opener: Opener,
+        post: Post,
+        places: Iterable[Place],
         *,
-        where: str,
         listener: Listener,
+        fall_back_s: float = FALL_BACK_S,
     ) -> None:
+        self.post = post
+        self.listener = listener
+        self.places = deque(places)
+        """Where to call, and where else."""
         self.connection: Connection | None = None
-        self._session = session
-        self._opener = opener
-        self._where = where
-        self._listener = listener
+        self.fall_back_s = fall_back_s
         self._trouble = "no answer"
         self._acknowledged = 0
         self._is_behind = False
         self._lost = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
+        self._is_over = False
         self._flush_is_planned = False
 
     # -- the connection ------------------------------------------------------------------------
@@ -66,21 +83,30 @@ class Line:
             await asyncio.wait_for(opened, within_s)
         except TimeoutError:
             await self.close()
-            raise UnreachableError(f"no broker at {self._where}: {self._trouble}") from None
+            raise UnreachableError(
+                f"no broker at {self.places[0].where}: {self._trouble}"
+            ) from None
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
+        self.hang_up("the client was closed")
+        if self._keeper is not None:
+            await asyncio.gather(self._keeper, return_exceptions=True)
+
+    def hang_up(self, reason: str) -> None:
+        """Say goodbye, and keep the line no longer."""
+        self._is_over = True
         if self._keeper is not None:
             self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
         if self.connection is not None:
-            self.connection.close(Goodbye(reason="the client was closed"))
+            self.connection.close(Goodbye(reason=reason))
             self.connection = None
 
     async def _keep_connected(self, opened: asyncio.Future[None]) -> None:
-        pauses = Pauses()
+        pauses, loop = Pauses(), asyncio.get_running_loop()
+        lost_s = loop.time()
         while True:
             try:
                 await self._call()
@@ -88,6 +114,7 @@ class Line:
                 if not opened.done():
                     opened.set_result(None)
                 await self._lost.wait()
+                lost_s = loop.time()
             except RefusedError as error:
                 self._trouble = str(error)
                 if not opened.done():  # Later on, whatever is in the way may go away.
@@ -96,34 +123,35 @@ class Line:
             except (OSError, PeerError) as error:
                 self._trouble = str(error) or type(error).__name__
             await pauses.take()
+            if loop.time() - lost_s > self.fall_back_s:
+                self.places.rotate(-1)
 
     async def _call(self) -> None:
         self._lost.clear()
-        session = self._session
+        stream = self.post.stream
         hello = Hello(
-            role="client",
-            name=session.name,
-            stream=session.stream.id,
-            received=session.stream.received,
+            role="client", name=self.post.name, stream=stream.id, received=stream.received
         )
-        await Call(hello, self._accept).make(self._opener)
+        await Call(hello, self._accept).make(self.places[0].opener)
 
     def _accept(self, welcome: Welcome, connection: Connection) -> None:
-        lacking = self._session.welcome(welcome)
+        if self._is_over:
+            raise PeerError("nobody wants this line any more")
+        lacking = self.post.welcome(welcome)
         self.connection = connection
         connection.receiver = self
         connection.frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
         connection.beat_every(welcome.heartbeat_s)
-        self._acknowledged = self._session.stream.received
+        self._acknowledged = self.post.stream.received
         connection.write(lacking)
         self.flush()
-        self._listener.on_progress()
+        self.listener.on_progress()
 
     # -- what goes out -------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Write what is pending, as far as the broker takes it."""
-        connection, stream = self.connection, self._session.stream
+        connection, stream = self.connection, self.post.stream
         while (
             connection is not None
             and stream.pending_bytes
@@ -154,31 +182,31 @@ class Line:
 
     def _acknowledge(self) -> None:
         if not self._is_behind:
-            self._acknowledged = self._session.stream.received
+            self._acknowledged = self.post.stream.received
         if self.connection is not None:
             self.connection.write(encode(Acknowledge(received=self._acknowledged)))
 
     # -- what comes in -------------------------------------------------------------------------
 
     def on_frame(self, hops: int, body: bytes) -> None:
-        frame = self._session.receive(body)
+        frame = self.post.receive(body)
         if isinstance(frame, Acknowledge):
             self.flush()
-            self._listener.on_progress()
+            self.listener.on_progress()
         elif isinstance(frame, Goodbye):
             # The session may outlive this: what the broker has not got is sent again.
             self._drop_connection()
         elif frame is not None:
-            self._listener.on_arrived(frame, hops)
+            self.listener.on_arrived(frame, hops)
 
     def on_read(self) -> None:
-        if self._session.stream.received != self._acknowledged and not self._is_behind:
+        if self.post.stream.received != self._acknowledged and not self._is_behind:
             self._acknowledge()
         self.flush()
 
     def on_writable(self) -> None:
         self.flush()
-        self._listener.on_progress()
+        self.listener.on_progress()
 
     def on_heartbeat(self) -> None:
         self._acknowledge()

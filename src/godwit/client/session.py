@@ -9,6 +9,9 @@ hold is asked for again, and publications that were not acknowledged are sent ag
 advertisement is in effect.  Some of them may have reached subscribers the first time: what is not
 new for a subscriber is dropped by its session.
 
+A session may move to another broker (journey.py).  What is asked for meanwhile waits until that
+is over, and what is published while it pauses.
+
 C1  A publication is sent when its advertisement is in effect, in the order of publishing.
 C2  Sequence numbers of one publisher arrive in rising order; anything else came before.
 """
@@ -17,11 +20,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
+from godwit.client.holdings import Advertised, Held, Holdings, Subscribed, Withdrawal
+from godwit.client.post import Arrived, Post, Signalled
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     PAYLOAD_BYTES_MAX,
@@ -30,29 +34,21 @@ from godwit.content.messages import (
     AdvertisementInEffect,
     Publication,
     Refusal,
-    Subscription,
     SubscriptionId,
     SubscriptionInEffect,
-    Unadvertisement,
     Unsubscription,
 )
-from godwit.content.values import TEXT_LENGTH_MAX, Value, check_record
+from godwit.content.values import Value, check_record
 from godwit.errors import ContentError, UsageError
+from godwit.migration.moving import Move
 from godwit.wire.frames import (
-    DECODE_ERRORS,
     FRAME_BYTES_MAX,
     HEADER,
     NAME_LENGTH_MAX,
-    Acknowledge,
-    Dropped,
-    Goodbye,
     Name,
-    ToClient,
     Welcome,
     decode_from_client,
-    decode_to_client,
     encode,
-    malformed,
 )
 from godwit.wire.stream import Stream
 
@@ -60,44 +56,37 @@ from godwit.wire.stream import Stream
 PUBLISHERS_KNOWN_MAX = 100_000
 
 
-@dataclass(slots=True, eq=False)
-class Advertised:
-    filter: Filter
-    edition: int = 0
-    in_effect: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Subscribed:
-    filter: Filter
-    edition: int = 0
-
-
-Arrived: TypeAlias = Publication | SubscriptionInEffect | AdvertisementInEffect | Refusal | Dropped
-Signalled: TypeAlias = Acknowledge | Goodbye
-
-
-class ClientSession:
+class ClientSession(Post):
     def __init__(self, name: str, *, first_sequence: int, first_serial: int = 0) -> None:
         """Numbers of publications and ids go on from here, where no earlier session may have been.
 
         Ids of an earlier session may still be in the tables of brokers, as long as one of them
         waits for it to come back: a subscription with such an id would be taken for the old one.
         """
-        self.name = _checked(name)
-        self.stream = Stream("")
-        self.advertisements: dict[AdvertisementId, Advertised] = {}
-        self.subscriptions: dict[SubscriptionId, Subscribed] = {}
+        super().__init__(_checked(name))
         self.duplicates = 0
         self.restarts = 0
-        """How often the broker had forgotten us."""
-        self._serial = first_serial
+        """How often we started from nothing: publications may be missing."""
+        self._holdings = Holdings(self.name, first_serial)
         self._first_sequence = self._sequence = first_sequence
         self._last_sequence: dict[str, int] = {}
-        self._last_used: AdvertisementId | None = None
         # Publications that wait for their advertisements to be in effect (C1), as frames.
         self._held: deque[tuple[AdvertisementId, bytes]] = deque()
         self.held_bytes = 0
+        self.is_moving = False
+        self.is_paused = False
+        """Publications wait for the end of a move."""
+        self._moves = 0
+        self._withdrawn: list[Withdrawal] = []
+        self._requests_wait = False
+
+    @property
+    def advertisements(self) -> Mapping[AdvertisementId, Advertised]:
+        return self._holdings.advertisements
+
+    @property
+    def subscriptions(self) -> Mapping[SubscriptionId, Subscribed]:
+        return self._holdings.subscriptions
 
     @property
     def next_sequence(self) -> int:
@@ -111,27 +100,52 @@ class ClientSession:
     # -- what the application asks -------------------------------------------------------------
 
     def advertise(self, filter: Filter) -> AdvertisementId:
-        check_askable(filter)
-        id = AdvertisementId(self._new_id("a"))
-        self.advertisements[id] = Advertised(filter)
-        self.stream.put(encode(Advertisement(id=id, filter=filter)))
-        return id
+        advertised = self._holdings.advertise(filter)
+        self._ask(advertised)
+        return advertised.id
 
     def unadvertise(self, id: AdvertisementId) -> None:
         """Withdraw; what still waits for the advertisement to be in effect is never published."""
-        if self.advertisements.pop(id, None) is not None:
-            self.stream.put(encode(Unadvertisement(id=id)))
+        advertised = self._holdings.advertisements.pop(id, None)
+        if advertised is not None:
+            self._withdraw(advertised)
             self._release_held()
+
+    def subscribe(self, filter: Filter) -> SubscriptionId:
+        subscribed = self._holdings.subscribe(filter)
+        self._ask(subscribed)
+        return subscribed.id
+
+    def unsubscribe(self, id: SubscriptionId) -> None:
+        subscribed = self._holdings.unsubscribe(id)
+        if subscribed is not None:
+            self._withdraw(subscribed)
+
+    def _ask(self, held: Held) -> None:
+        held.is_asked = not self.is_moving
+        if held.is_asked:
+            self.put(held.request())
+        else:
+            self._requests_wait = True
+
+    def _withdraw(self, held: Held) -> None:
+        if not held.is_asked:
+            return
+        if self.is_moving:
+            self._withdrawn.append(held.withdrawal())
+            self._requests_wait = True
+        else:
+            self.put(held.withdrawal())
 
     def publish(self, record: Mapping[str, Value], payload: bytes = b"") -> None:
         content = check_record(record)
         if not isinstance(payload, bytes) or len(payload) > PAYLOAD_BYTES_MAX:
             raise ContentError(f"a payload is bytes, and at most {PAYLOAD_BYTES_MAX} of them")
-        id, advertised = self._permission(content)
+        advertised = self._holdings.permission(content)
         publication = Publication(
             publisher=self.name,
             sequence=self._sequence,
-            advertisement=id,
+            advertisement=advertised.id,
             content=content,
             payload=payload,
         )
@@ -139,46 +153,11 @@ class ClientSession:
         if len(frame) > FRAME_BYTES_MAX:
             raise ContentError(f"a publication takes at most {FRAME_BYTES_MAX} bytes")
         self._sequence += 1
-        if advertised.in_effect and not self._held:
+        if advertised.in_effect and not self._held and not self.is_paused:
             self.stream.put(frame)
         else:
-            self._held.append((id, frame))
+            self._held.append((advertised.id, frame))
             self.held_bytes += len(frame)
-
-    def _permission(self, content: dict[str, Value]) -> tuple[AdvertisementId, Advertised]:
-        """An advertisement that permits this content: the one used last, or the first that does."""
-        if self._last_used is not None:
-            advertised = self.advertisements.get(self._last_used)
-            if advertised is not None and advertised.filter.permits(content):
-                return self._last_used, advertised
-        for id, advertised in self.advertisements.items():
-            if advertised.filter.permits(content):
-                self._last_used = id
-                return id, advertised
-        raise ContentError(self._why_not_permitted(content))
-
-    def _why_not_permitted(self, content: dict[str, Value]) -> str:
-        if not self.advertisements:
-            return "nothing is advertised; call advertise() before publish()"
-        if len(self.advertisements) > 1:
-            return f"none of {len(self.advertisements)} advertisements permits this record"
-        (advertised,) = self.advertisements.values()
-        return advertised.filter.why_not_permitted(content)
-
-    def subscribe(self, filter: Filter) -> SubscriptionId:
-        check_askable(filter)
-        id = SubscriptionId(self._new_id("s"))
-        self.subscriptions[id] = Subscribed(filter)
-        self.stream.put(encode(Subscription(id=id, filter=filter)))
-        return id
-
-    def unsubscribe(self, id: SubscriptionId) -> None:
-        if self.subscriptions.pop(id, None) is not None:
-            self.stream.put(encode(Unsubscription(id=id)))
-
-    def _new_id(self, letter: str) -> str:
-        self._serial += 1
-        return f"{self.name}/{letter}{self._serial}"
 
     # -- what the broker says ------------------------------------------------------------------
 
@@ -186,61 +165,60 @@ class ClientSession:
         """The broker has answered; the result is what it lacks, to be written first."""
         if welcome.stream == self.stream.id:
             return self.stream.take_again(welcome.received)
-        if self.stream.id:
-            self.restarts += 1
-        self._start_again(welcome.stream)
+        self.is_forgotten = bool(self.stream.id)
+        self.broker = welcome.name
+        self._hold_again(self.stream)
+        self.stream = Stream(welcome.stream)
+        if not self.is_moving:  # Else we may be elsewhere before long.
+            self._ask_again()
         return b""
-
-    def _start_again(self, stream_id: str) -> None:
-        """Ask for everything anew, in a new stream."""
-        old, self.stream = self.stream, Stream(stream_id)
-        for advertised in self.advertisements.values():
-            advertised.in_effect = False
-        self._hold_again(old)
-        self._release_held()
-        for id, advertised in self.advertisements.items():
-            advertised.edition += 1
-            request = Advertisement(id=id, filter=advertised.filter, edition=advertised.edition)
-            self.stream.put(encode(request))
-        for sub_id, subscribed in self.subscriptions.items():
-            subscribed.edition += 1
-            self.stream.put(
-                encode(
-                    Subscription(id=sub_id, filter=subscribed.filter, edition=subscribed.edition)
-                )
-            )
 
     def _hold_again(self, old: Stream) -> None:
         """Publications the broker may not have had wait for their advertisements once more."""
+        for advertised in self.advertisements.values():
+            advertised.in_effect = False
         for id, frame in reversed(list(_publications(old))):
             self._held.appendleft((id, frame))
             self.held_bytes += len(frame)
 
+    def _ask_again(self) -> None:
+        """Ask a broker for everything that knows of nothing."""
+        self._release_held()
+        for advertised in self.advertisements.values():
+            advertised.edition += 1
+        if self.is_forgotten:
+            self.restarts += 1
+            for id in self.subscriptions:
+                self._holdings.rename(id)
+        self.is_forgotten = False
+        for held in self._holdings.all:
+            self._ask(held)
+
     def receive(self, body: bytes) -> Arrived | Signalled | None:
         """Take in one frame of the broker; nothing if it is no news."""
-        try:
-            frame: ToClient = decode_to_client(body)
-        except DECODE_ERRORS as error:
-            raise malformed(error) from None
-        if isinstance(frame, Acknowledge):
-            self.stream.acknowledge(frame.received)
-            return frame
-        if isinstance(frame, Goodbye):
-            return frame
-        self.stream.received += 1
+        frame = super().receive(body)
         if isinstance(frame, Publication):
-            last = self._last_sequence.get(frame.publisher, -1)
-            if frame.sequence <= last:  # C2
-                self.duplicates += 1
-                return None
-            self._last_sequence[frame.publisher] = frame.sequence
-            if len(self._last_sequence) > PUBLISHERS_KNOWN_MAX:
-                del self._last_sequence[next(iter(self._last_sequence))]  # Known the longest.
-        elif isinstance(frame, AdvertisementInEffect):
+            return frame if self.is_news(frame) else None
+        if isinstance(frame, AdvertisementInEffect):
             self._on_advertisement_in_effect(frame)
+        elif isinstance(frame, SubscriptionInEffect):
+            return replace(frame, id=self._holdings.known(frame.id))
         elif isinstance(frame, Refusal):
-            self._on_refusal(frame)
+            return self._on_refusal(frame)
         return frame
+
+    def is_news(self, publication: Publication) -> bool:
+        """Has it not come before?  Our own do come back to us if we move."""
+        publisher, sequence = publication.publisher, publication.sequence
+        if publisher == self.name:
+            return False
+        if sequence <= self._last_sequence.get(publisher, -1):  # C2
+            self.duplicates += 1
+            return False
+        self._last_sequence[publisher] = sequence
+        if len(self._last_sequence) > PUBLISHERS_KNOWN_MAX:
+            del self._last_sequence[next(iter(self._last_sequence))]  # Known the longest.
+        return True
 
     def _on_advertisement_in_effect(self, notice: AdvertisementInEffect) -> None:
         advertised = self.advertisements.get(notice.id)
@@ -251,7 +229,7 @@ class ClientSession:
 
     def _release_held(self) -> None:
         """Send what need not wait any more, in the order of publishing."""
-        while self._held:
+        while self._held and not self.is_paused:
             id, frame = self._held[0]
             advertised = self.advertisements.get(id)
             if advertised is not None and not advertised.in_effect:
@@ -261,11 +239,63 @@ class ClientSession:
             if advertised is not None:
                 self.stream.put(frame)
 
-    def _on_refusal(self, refusal: Refusal) -> None:
+    def _on_refusal(self, refusal: Refusal) -> Refusal:
         """What was refused is not held, and not asked for again."""
-        self.subscriptions.pop(SubscriptionId(refusal.about), None)
-        if self.advertisements.pop(AdvertisementId(refusal.about), None) is not None:
+        known = self._holdings.known(SubscriptionId(refusal.about))
+        if self._holdings.unsubscribe(known) is not None:
+            return replace(refusal, about=known)
+        if self._holdings.advertisements.pop(AdvertisementId(refusal.about), None) is not None:
             self._release_held()
+        return refusal
+
+    # -- moving --------------------------------------------------------------------------------
+
+    def plan_move(self) -> Move:
+        self._moves += 1
+        self.is_moving = True
+        return self._holdings.plan_move(self._moves, self.broker)
+
+    def advertise_again(self, advertisement: Advertisement) -> None:
+        """Ask our broker for another edition: we have not moved after all."""
+        held = self.advertisements.get(advertisement.id)
+        if held is not None:
+            held.edition, held.in_effect = advertisement.edition, False
+        self.put(advertisement)
+
+    def arrive(self, post: Post, move: Move) -> None:
+        """We are at another broker, which has what `move` asked it for."""
+        if move.source_is_lost:
+            self._hold_again(self.stream)
+            self.restarts += move.may_have_missed
+        self.stream, self.broker = post.stream, post.broker
+        self.is_forgotten = post.is_forgotten
+        self._holdings.arrive(move)
+        self._withdrawn = [
+            Unsubscription(id=move.subscriptions[gone.id].id)
+            if isinstance(gone, Unsubscription)
+            else gone
+            for gone in self._withdrawn
+        ]
+
+    def known(self, id: SubscriptionId) -> SubscriptionId:
+        """What the application calls the subscription with this id."""
+        return self._holdings.known(id)
+
+    def settle(self) -> None:
+        """A move is over: go on with what waited for that."""
+        self.is_moving = self.is_paused = self._requests_wait = False
+        withdrawn, self._withdrawn = self._withdrawn, []
+        if self.is_forgotten:
+            self._ask_again()
+        else:
+            for withdrawal in withdrawn:
+                self.put(withdrawal)
+            for held in self._holdings.all:
+                if not held.is_asked:
+                    self._ask(held)
+        self._release_held()
+
+    # -- how it stands -------------------------------------------------------------------------
 
     def is_used(self, id: AdvertisementId) -> bool:
         """Is there a publication under this advertisement that the broker may not have had?"""
@@ -280,15 +310,7 @@ class ClientSession:
     @property
     def is_idle(self) -> bool:
         """Has the broker taken in all that we asked and published?"""
-        return self.stream.is_idle and not self._held
-
-
-def check_askable(filter: Filter) -> None:
-    """A broker would refuse it, or could not even read it."""
-    if not filter.is_satisfiable:
-        raise UsageError(f"nothing can match {filter}")
-    if len(filter.padres()) > TEXT_LENGTH_MAX:
-        raise UsageError(f"a filter as text has at most {TEXT_LENGTH_MAX} characters")
+        return self.stream.is_idle and not self._held and not self._requests_wait
 
 
 def _publications(stream: Stream) -> Iterator[tuple[AdvertisementId, bytes]]:

@@ -28,13 +28,21 @@ SEQUENCE_MAX = 2**63 - 1
 #: Ids, sequence number, flags and time stamps of one message, about.
 HEADER_BYTES = 40
 
+#: Which move of a client this is about.
+MoveNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
+ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=ID_LENGTH_MAX)]
+
 
 class Wired(msgspec.Struct, frozen=True, array_like=True):
     """A message: on a wire it is an array that starts with the tag of its kind."""
 
 
 class Advertisement(Wired, frozen=True, kw_only=True, tag=1):
-    """A client announces what it is going to publish.  Floods the overlay."""
+    """A client announces what it is going to publish.  Floods the overlay.
+
+    One with a higher edition than is known says that the publisher has moved, and is now where
+    this message comes from (the thesis's MUM).  It goes where the former edition came from.
+    """
 
     id: AdvertisementId
     filter: Filter
@@ -50,7 +58,10 @@ class Unadvertisement(Wired, frozen=True, kw_only=True, tag=2):
 
 
 class AdvertisementInEffect(Wired, frozen=True, kw_only=True, tag=3):
-    """From here on, what is published under the advertisement reaches every subscription."""
+    """From here on, what is published under the advertisement reaches every subscription.
+
+    It follows the last publication from a former place of the publisher (the thesis's MCM).
+    """
 
     id: AdvertisementId
     edition: int = 0
@@ -127,82 +138,68 @@ class Letter(Wired, frozen=True, kw_only=True, tag=9):
 
 
 @final
-class Turn(Wired, frozen=True, kw_only=True, tag=10):
-    """The publisher has moved: it is now where this message comes from (the thesis's MUM).
-
-    Runs from its new broker to its old one, along the last hops of the advertisement.
-    """
-
-    id: AdvertisementId
-    edition: int
-
-
-@final
-class Turned(Wired, frozen=True, kw_only=True, tag=11):
-    """All brokers on the way have turned (MCM).  Runs back, behind the last old publication."""
-
-    id: AdvertisementId
-    edition: int
-
-
-@final
 class Present(Wired, frozen=True, kw_only=True, tag=12):
     """There is such a broker in this direction.  Floods, when its clients begin to move away."""
 
-    broker: str
+    broker: ShortText
 
 
 @final
 class Absent(Wired, frozen=True, kw_only=True, tag=13):
     """There is no such broker in this direction any more."""
 
-    broker: str
+    broker: ShortText
 
 
 @final
 class Sweep(Wired, frozen=True, kw_only=True, tag=14):
     """Runs from a client's new broker to its old one, behind all publications on the way."""
 
-    client: str
-    to: str
-    move: int
+    client: ShortText
+    to: ShortText
+    move: MoveNumber
 
 
 @final
 class Swept(Wired, frozen=True, kw_only=True, tag=15):
     """To the client, by its old broker: nothing follows that the new one does not have."""
 
-    move: int
+    move: MoveNumber
 
 
 @final
 class Depart(Wired, frozen=True, kw_only=True, tag=16):
     """A client tells its broker that it is about to move away."""
 
-    move: int
+    move: MoveNumber
 
 
 @final
 class Pause(Wired, frozen=True, kw_only=True, tag=17):
     """A client asks to be told when all that it sent before was handled."""
 
-    move: int
+    move: MoveNumber
 
 
 @final
 class Paused(Wired, frozen=True, kw_only=True, tag=18):
     """The answer."""
 
-    move: int
+    move: MoveNumber
 
 
 @final
 class MoveTo(Wired, frozen=True, kw_only=True, tag=19):
-    """A policy would like this client to move to another broker.  The client may stay."""
+    """A broker asks a client to move to another one (the thesis's migrate)."""
 
-    broker: str
-    address: str = ""
-    """Where the broker can be reached; nothing in a simulation."""
+    address: ShortText = ""
+    """Where to call: godwit://HOST:PORT; nothing in a simulation."""
+
+    broker: ShortText = ""
+    """Who should answer there; nobody in particular if it is not given."""
+
+    within_s: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """A client that has not arrived after so long stays."""
 
 
 class Refusal(Wired, frozen=True, kw_only=True, tag=8):
@@ -219,8 +216,6 @@ RoutingMessage: TypeAlias = (
     | Subscription
     | Unsubscription
     | SubscriptionInEffect
-    | Turn
-    | Turned
     | Present
     | Absent
     | Sweep

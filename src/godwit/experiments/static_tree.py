@@ -180,7 +180,11 @@ CLAIMS = (
 # -- figures -------------------------------------------------------------------------------------
 
 
-def _over_x(measure: str, label: str, *, factor: float = 1.0) -> Callable[[Axes, Results], None]:
+def _over_x(
+    measure: str, label: str, *, factor: float = 1.0, is_wide: bool = False
+) -> Callable[[Axes, Results], None]:
+    """`is_wide` if the two sizes are too far apart for a linear axis."""
+
     def draw(axes: Axes, results: Results) -> None:
         groups = {
             f"{sweep.runs[0].case['brokers']} brokers, {sweep.runs[0].case['mix']}": sweep
@@ -190,7 +194,10 @@ def _over_x(measure: str, label: str, *, factor: float = 1.0) -> Callable[[Axes,
         plots.doubling(axes, sorted({float(x) for x, _ in _swept(results).by("x")}))
         axes.set_xlabel("X: brokers with subscribers of one publisher")
         axes.set_ylabel(label)
-        axes.set_ylim(bottom=0)
+        if is_wide:
+            plots.logarithmic(axes)
+        else:
+            axes.set_ylim(bottom=0)
 
     return draw
 
@@ -208,12 +215,12 @@ FIGURES = (
         "message-rate",
         "Mean message rate of a broker, in and out together. Whiskers: lowest and highest seed, in"
         " this and in all figures.",
-        _over_x("messages_per_s_mean", "message rate, messages/s"),
+        _over_x("messages_per_s_mean", "message rate, messages/s", is_wide=True),
     ),
     Figure(
         "busiest",
         "Message rate of the busiest broker.",
-        _over_x("messages_per_s_max", "highest message rate, messages/s"),
+        _over_x("messages_per_s_max", "highest message rate, messages/s", is_wide=True),
     ),
     Figure(
         "hops",

@@ -28,6 +28,9 @@ STYLE: dict[Any, Any] = {
     "errorbar.capsize": 4,
 }
 
+#: So that lines on top of each other, or without colours, can be told apart.
+MARKERS, DASHES = "os^Dv", ("-", "--")
+
 
 def save(figure: Figure, results: Results, path: Path) -> None:
     """Draw a figure into a PNG file.  The same results give the same bytes."""
@@ -45,7 +48,7 @@ def lines(
     axes: Axes, groups: Mapping[str, Results], *, x: str, y: str, factor: float = 1.0
 ) -> None:
     """A line for each group: the measure `y`, times `factor`, over the parameter `x`."""
-    for label, results in groups.items():
+    for number, (label, results) in enumerate(groups.items()):
         places, means, below, above = [], [], [], []
         for place, at in results.by(x):
             low, mean, high = (factor * number for number in _spread(at, y))
@@ -53,7 +56,14 @@ def lines(
             means.append(mean)
             below.append(mean - low)
             above.append(high - mean)
-        axes.errorbar(places, means, yerr=(below, above), marker="o", label=label)
+        axes.errorbar(
+            places,
+            means,
+            yerr=(below, above),
+            marker=MARKERS[number % len(MARKERS)],
+            linestyle=DASHES[number % len(DASHES)],
+            label=label,
+        )
     axes.legend()
 
 
@@ -79,6 +89,16 @@ def doubling(axes: Axes, places: Sequence[float]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(places, [f"{place:g}" for place in places])
     axes.minorticks_off()
+
+
+def logarithmic(axes: Axes) -> None:
+    """A y axis for what is far apart, marked at 1, 2, 5, 10, 20 ..."""
+    from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _spread(results: Results, name: str) -> tuple[float, float, float]:

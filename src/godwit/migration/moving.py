@@ -1,7 +1,8 @@
 """A client moves from its old broker to a new one: the client's side of it.
 
 Paper    Cheung, thesis 4.1.4 (subscribers) and 5.1.3 (publishers).
-Words    migrate -> Move; DONE -> Sweep; release -> Swept; RAM, MUM -> Turn; MCM -> Turned.
+Words    migrate -> Move; DONE -> Sweep; release -> Swept; RAM, MUM -> Advertisement of the next
+         edition; MCM -> AdvertisementInEffect.
 Claim    Nothing is lost, nothing comes twice, publisher order is kept; applications notice at
          most a pause in what they publish.
 
@@ -12,25 +13,34 @@ Claim    Nothing is lost, nothing comes twice, publisher order is kept; applicat
         |                    |-- Sweep -------------->|   SWEEPING
         |<====== Sweep, behind all publications ======|
         |------ Swept ------>|                        |   what waited from the new one counts now
-        |<- Unsubscription --|                        |
         |<----- Pause -------|                        |   PAUSING: publications wait
         |------ Paused ----->|                        |
         |                    |-- Advertisement ------>|   TURNING: the same id, next edition
-        |<==== Turn =============================     |
-        |     ==== Turned, behind all publications ==>|
+        |<==== Advertisement ====================     |
+        |     ==== in effect, behind publications ===>|
         |                    |<-- in effect ----------|   MOVED: what waited is published
+        |<- Unsubscription --|                        |
+
+A move that fails ends at one of the two brokers, and never in between:
+
+    the new broker is lost, or      until TURNING: the client stays, as if nothing had happened
+    it takes too long: `abort`      TURNING: RETURNING, with one edition more at the old broker
+    the old broker is lost:         once the new one has the subscriptions, the client is there;
+    `lose_source`                   its advertisements are in effect when that broker says so
 
 Departs  1. The thesis waits for a time at the end of which the old broker's queues should be
             empty.  Ours is a barrier: a sweep follows the publications (E6).
          2. Until it arrives, what comes from the new broker waits in the client: else it could
             overtake what is still on its way to the old one.
          3. A client that publishes and subscribes moves as a whole, subscriptions first.
-Tested   tests/migration/; random runs with moves: tests/simulation/test_random_moves.py.
+         4. It unsubscribes when all is done: until then it can go back and has missed nothing.
+Tested   tests/migration/; random runs with moves: tests/simulation/test_random_moves.py; live,
+         with failures: tests/client/, tests/live/test_moving.py.
 
-M1  At any time one broker counts: only what comes from it is handed on.
-M2  What the old broker delivered before the sweep is, for each publisher, what comes first; what
-    waited is handed on after it.  The new broker may have copies of the former: the client drops
-    what is not new by its sequence number, and its own publications, also after the move.
+M1  Before the sweep the old broker counts.  From then on both have everything: what comes from
+    either is handed on.
+M2  The other one may have copies of that: the client drops what is not new by its sequence
+    number, and its own publications, also after the move.
 """
 
 from __future__ import annotations
@@ -39,6 +49,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from godwit.content.messages import (
     Advertisement,
@@ -65,6 +77,7 @@ class Phase(Enum):
     SWEEPING = "waiting for the sweep"
     PAUSING = "pausing"
     TURNING = "turning the advertisements"
+    RETURNING = "returning to the old broker"
     MOVED = "moved"
     STAYED = "stayed"
 
@@ -111,10 +124,15 @@ class Move:
         self.phase = Phase.SUBSCRIBING
         self.subscriptions = dict(subscriptions)
         self.advertisements = dict(advertisements)
+        """As the broker has them that was asked last."""
+        self.unconfirmed: set[str] = set()
+        """What that broker has not said to be in effect."""
+        self.source_is_lost = False
+        self.may_have_missed = False
+        """Was something on its way to us, or from us, that is lost with the old broker?"""
         self._client = client
         self._source = source
         self._unconfirmed_at_source = set(unconfirmed)
-        self._unconfirmed: set[str] = set()
         self._waiting: list[Hand] = []
 
     @property
@@ -123,37 +141,63 @@ class Move:
 
     @property
     def new_broker_counts(self) -> bool:
-        """Do publications come from the new broker now (M1)?"""
+        """Do publications come from the new broker now, too (M1)?"""
         return self.phase not in (Phase.SUBSCRIBING, Phase.SWEEPING, Phase.STAYED)
 
     @property
     def holds_publications(self) -> bool:
         """Must the client keep what it publishes to itself for now?"""
-        return self.phase in (Phase.PAUSING, Phase.TURNING)
+        return self.phase in (Phase.PAUSING, Phase.TURNING, Phase.RETURNING)
+
+    @property
+    def waiting(self) -> int:
+        """Publications of the new broker that wait for the sweep."""
+        return len(self._waiting)
 
     def start(self) -> list[Order]:
         if not self.subscriptions:
             return self._pause()
-        self._unconfirmed = {new.id for new in self.subscriptions.values()}
+        self.unconfirmed = {new.id for new in self.subscriptions.values()}
         return [ToOld(Depart(move=self.number)), *map(ToNew, self.subscriptions.values())]
 
+    # -- what goes wrong -----------------------------------------------------------------------
+
     def abort(self) -> list[Order]:
-        """Stay with the old broker; possible until the sweep has come."""
-        assert self.phase in (Phase.SUBSCRIBING, Phase.SWEEPING), self.phase
-        self.phase = Phase.STAYED
-        self._waiting.clear()
-        return [ToNew(Unsubscription(id=new.id)) for new in self.subscriptions.values()]
+        """The new broker is lost, or it takes too long: go back."""
+        assert not self.is_over, self.phase
+        if self.phase is not Phase.TURNING:
+            return self._stay()
+        self.phase = Phase.RETURNING
+        return list(map(ToOld, self._next_editions()))
+
+    def lose_source(self) -> list[Order]:
+        """The old broker is lost, with what it had: be at the new one as soon as may be."""
+        assert not self.is_over, self.phase
+        self.source_is_lost = True
+        self.may_have_missed |= self.phase not in (Phase.TURNING, Phase.RETURNING)
+        match self.phase:
+            case Phase.SUBSCRIBING:
+                return []
+            case Phase.SWEEPING | Phase.PAUSING:
+                orders = [*self._handed(), *map(ToNew, self._asked_for())]
+            case Phase.RETURNING:
+                orders = list(map(ToNew, self._next_editions()))
+            case _:
+                orders = []
+        return orders + self._arrive()
 
     # -- what the brokers say ------------------------------------------------------------------
 
     def on_old(self, notice: Notice) -> list[Order]:
         match notice:
             case Swept(move=self.number) if self.phase is Phase.SWEEPING:
-                return self._on_swept()
+                return self._handed() + self._pause()
             case Paused(move=self.number) if self.phase is Phase.PAUSING:
                 return self._turn()
-            case AdvertisementInEffect(id=id):
-                self._unconfirmed_at_source.discard(id)
+            case AdvertisementInEffect() if self.phase is Phase.RETURNING:
+                return [] if self._is_awaited(notice) else self._stay()
+            case AdvertisementInEffect(id=id) if id in self._unconfirmed_at_source:
+                self._unconfirmed_at_source.remove(id)
                 if self.phase is Phase.PAUSING and not self._unconfirmed_at_source:
                     return self._pause()
         return []
@@ -161,19 +205,16 @@ class Move:
     def on_new(self, notice: Notice) -> list[Order]:
         match notice:
             case SubscriptionInEffect(id=id) if self.phase is Phase.SUBSCRIBING:
-                self._unconfirmed.discard(id)
-                return [] if self._unconfirmed else self._sweep()
-            case AdvertisementInEffect(id=id, edition=edition) if self.phase is Phase.TURNING:
-                if self.advertisements[id].edition == edition:
-                    self._unconfirmed.discard(id)
-                if not self._unconfirmed:
-                    self.phase = Phase.MOVED
-            case Refusal() if self.phase in (Phase.SUBSCRIBING, Phase.SWEEPING):
+                self.unconfirmed.discard(id)
+                return [] if self.unconfirmed else self._sweep()
+            case AdvertisementInEffect() if self.phase is Phase.TURNING:
+                return [] if self._is_awaited(notice) else self._arrive()
+            case Refusal() if not self.is_over:
                 return self.abort()
         return []
 
     def publication_from_old(self, publication: Publication, hops: int) -> list[Order]:
-        return [] if self.new_broker_counts else [Hand(publication, hops)]
+        return [] if self.phase is Phase.MOVED else [Hand(publication, hops)]
 
     def publication_from_new(self, publication: Publication, hops: int) -> list[Order]:
         hand = Hand(publication, hops)
@@ -187,18 +228,19 @@ class Move:
 
     def _sweep(self) -> list[Order]:
         self.phase = Phase.SWEEPING
+        if self.source_is_lost:  # Nothing is on its way there that could be waited for.
+            return self.lose_source()
         return [ToNew(Sweep(client=self._client, to=self._source, move=self.number))]
 
-    def _on_swept(self) -> list[Order]:
-        orders: list[Order] = [*self._waiting]  # M2
+    def _handed(self) -> list[Order]:
+        """What waited counts now (M1)."""
+        orders: list[Order] = [*self._waiting]
         self._waiting.clear()
-        orders += [ToOld(Unsubscription(id=id)) for id in self.subscriptions]
-        return orders + self._pause()
+        return orders
 
     def _pause(self) -> list[Order]:
         if not self.advertisements:
-            self.phase = Phase.MOVED
-            return []
+            return self._arrive()
         self.phase = Phase.PAUSING
         if self._unconfirmed_at_source:  # What is not in effect yet cannot be turned.
             return []
@@ -206,5 +248,29 @@ class Move:
 
     def _turn(self) -> list[Order]:
         self.phase = Phase.TURNING
-        self._unconfirmed = set(self.advertisements)
-        return list(map(ToNew, self.advertisements.values()))
+        return list(map(ToNew, self._asked_for()))
+
+    def _asked_for(self) -> list[Advertisement]:
+        self.unconfirmed = set(self.advertisements)
+        return list(self.advertisements.values())
+
+    def _next_editions(self) -> list[Advertisement]:
+        for id, advertisement in self.advertisements.items():
+            self.advertisements[id] = replace(advertisement, edition=advertisement.edition + 1)
+        return self._asked_for()
+
+    def _is_awaited(self, notice: AdvertisementInEffect) -> bool:
+        """Note that an advertisement is in effect; is another one not yet?"""
+        asked = self.advertisements.get(notice.id)
+        if asked is not None and asked.edition == notice.edition:
+            self.unconfirmed.discard(notice.id)
+        return bool(self.unconfirmed)
+
+    def _arrive(self) -> list[Order]:
+        self.phase = Phase.MOVED
+        return [ToOld(Unsubscription(id=id)) for id in self.subscriptions]
+
+    def _stay(self) -> list[Order]:
+        self.phase = Phase.STAYED
+        self._waiting.clear()
+        return [ToNew(Unsubscription(id=new.id)) for new in self.subscriptions.values()]

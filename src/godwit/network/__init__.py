@@ -9,7 +9,8 @@ node.py       one broker: carries out effects, batch by batch
 admission.py  who may come in: the handshake on an incoming connection
 dialling.py   keeps a link to a neighbour
 server.py     one process: sockets, signals, graceful stop
-http.py       /metrics, /healthz, /routing
+http.py       /metrics, /healthz, /routing, /move
+moving.py     clients are asked to move to other brokers
 logs.py       what a broker says about itself
 tracing.py    what it did, message by message, for the lab
 processes.py  a whole network of processes on this machine

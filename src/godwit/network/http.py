@@ -1,4 +1,4 @@
-"""What an operator asks a broker over HTTP: GET /metrics, /healthz, /routing."""
+"""What an operator asks a broker over HTTP: GET /metrics, /healthz, /routing; POST /move."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from godwit.broker.stimuli import Client, Hop
 from godwit.errors import UsageError
+from godwit.network.moving import is_local, move_clients, parsed
 from godwit.network.node import BrokerNode
 from godwit.network.port import Port
 from godwit.wire.addresses import why
@@ -108,11 +109,24 @@ def application(observed: Observed) -> Starlette:
             }
         )
 
+    async def move(request: Request) -> Response:
+        if request.client is None or not is_local(request.client.host):
+            return _json({"error": "clients are moved from this machine only"}, status_code=403)
+        # A form on a web page cannot send this kind of content.
+        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+            return _json({"error": "send application/json"}, status_code=415)
+        try:
+            wanted = parsed(await request.body())
+        except UsageError as error:
+            return _json({"error": str(error)}, status_code=400)
+        return _json(await move_clients(observed.node, wanted))
+
     return Starlette(
         routes=[
             Route("/metrics", metrics),
             Route("/healthz", healthz),
             Route("/routing", routing),
+            Route("/move", move, methods=["POST"]),
         ]
     )
 

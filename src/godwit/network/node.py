@@ -44,7 +44,7 @@ from godwit.broker.stimuli import (
     Stimulus,
     TimerFired,
 )
-from godwit.content.messages import Letter, Message, Publication
+from godwit.content.messages import Letter, Message, MoveTo, Publication
 from godwit.errors import PeerError
 from godwit.network.port import ClientPort, LinkPort, Port
 from godwit.network.settings import Limits
@@ -202,6 +202,11 @@ class BrokerNode:
                 self._stimulate(LinkDown(port.hop))
 
     # -- messages ------------------------------------------------------------------------------
+
+    def ask_to_move(self, client: Client, request: MoveTo) -> None:
+        self.ports[client].why_stayed = None
+        self._perform([Notify(client, request)], None)
+        self._flush()
 
     def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
         if not self._messages:

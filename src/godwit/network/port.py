@@ -39,6 +39,7 @@ from godwit.wire.frames import (
     FromClient,
     Goodbye,
     Signal,
+    Stayed,
     decode_from_broker,
     decode_from_client,
     encode,
@@ -100,6 +101,8 @@ class Port(ABC):
         self.detached = asyncio.Event()
         """Set while there is no connection."""
         self.traffic = Traffic()
+        self.why_stayed: str | None = None
+        """What a client that was asked to move says, if it could not."""
         self._owner = owner
         self._limits = owner.limits
         self._acknowledged = 0
@@ -273,8 +276,11 @@ class Port(ABC):
             raise malformed(error) from None
         if type(message) is Acknowledge or type(message) is Goodbye:
             self._on_signal(message)
+            return
+        self.stream.received += 1
+        if type(message) is Stayed:
+            self.why_stayed = message.reason
         else:
-            self.stream.received += 1
             self._owner.receive(self, message, hops, body)
 
     #: What this kind of peer may send.

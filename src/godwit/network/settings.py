@@ -74,6 +74,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     drain_s: Seconds = 5.0
     """A broker that is told to stop gives what is under way so much time to leave."""
 
+    move_timeout_s: Seconds = 5.0
+    """A client that is asked to move stays if it has not arrived by then; of several, each may
+    take so long as all of them together, one after the other (the thesis's N x 5 s)."""
+
 
 class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What brokers write down of what they do."""
@@ -105,7 +109,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Host and port for clients and neighbours; port 0 is any free one."""
 
     http: str | None = None
-    """Host and port of /metrics, /healthz and /routing; none unless it is set."""
+    """Host and port of /metrics, /healthz, /routing and /move; none unless it is set."""
 
     links: list[str] = []
     """Neighbours this broker dials: godwit://HOST:PORT, or ids of the same file."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.covering import CoveringSet, FlatSet
 from godwit.content.filters import Filter
@@ -32,11 +30,14 @@ from godwit.matching.index import MatchingIndex
 class AdvertisementEntry:
     advertisement: Advertisement
     last_hop: Hop
-    unconfirmed: set[Neighbour]
-    """Neighbours it was flooded to that have not confirmed it."""
+    awaited: dict[Neighbour, int] = field(default_factory=dict)
+    """Neighbours that were told of it, and the edition that they have not confirmed yet."""
 
-    leaving: Hop | None = None
-    """Where its publisher was before it moved, while publications may still come from there."""
+    leaving: set[Hop] = field(default_factory=set)
+    """Those of them where its publisher was before, and publications may still come from."""
+
+    has_turned: bool = False
+    """Has its publisher been elsewhere, as far as this broker knows?"""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,31 +74,46 @@ class AdvertisementTable:
         by_hop = self._filters_by_hop.setdefault(entry.last_hop, {})
         by_hop[advertisement.id] = advertisement.filter
 
-    def remove(self, id: AdvertisementId) -> None:
-        entry = self._entries[id]
-        self.settle(entry)
-        del self._entries[id]
-        self._leave(id, entry.last_hop)
+    def remove(self, entry: AdvertisementEntry) -> None:
+        del self._entries[entry.advertisement.id]
+        for hop in (entry.last_hop, *entry.leaving):
+            self._leave(entry.advertisement.id, hop)
 
-    def turn(self, entry: AdvertisementEntry, edition: int, last_hop: Hop) -> None:
-        """The publisher is elsewhere; until `settle` the advertisement counts for both hops."""
-        self.settle(entry)
-        entry.leaving = entry.last_hop
-        entry.advertisement = replace(entry.advertisement, edition=edition)
+    def turn(self, entry: AdvertisementEntry, last_hop: Hop) -> None:
+        """The publisher is elsewhere; until `settle` its former place counts too.
+
+        Unless that was a client of ours: from there nothing comes unnoticed.
+        """
+        if isinstance(entry.last_hop, Neighbour):
+            entry.leaving.add(entry.last_hop)
+        else:
+            self._leave(entry.advertisement.id, entry.last_hop)
+        entry.leaving.discard(last_hop)
         entry.last_hop = last_hop
+        entry.has_turned = True
         self.add(entry)
 
-    def settle(self, entry: AdvertisementEntry) -> None:
-        """Nothing comes from its former place any more."""
-        if entry.leaving is not None:
-            self._leave(entry.advertisement.id, entry.leaving)
-            entry.leaving = None
+    def settle(self, entry: AdvertisementEntry, neighbour: Neighbour) -> bool:
+        """Nothing comes from there any more; was it a former place of the publisher?"""
+        if neighbour not in entry.leaving:
+            return False
+        entry.leaving.remove(neighbour)
+        self._leave(entry.advertisement.id, neighbour)
+        return True
 
     def _leave(self, id: AdvertisementId, hop: Hop) -> None:
         by_hop = self._filters_by_hop[hop]
         del by_hop[id]
         if not by_hop:
             del self._filters_by_hop[hop]
+
+    def check(self) -> None:
+        for entry in self:
+            assert entry.leaving <= set(entry.awaited), "T5: nobody says when it has been left"
+            assert entry.last_hop not in entry.leaving, "T5: the publisher is where it is not"
+        counted = {(id, hop) for hop, ids in self._filters_by_hop.items() for id in ids}
+        counting = {(e.advertisement.id, hop) for e in self for hop in (e.last_hop, *e.leaving)}
+        assert counted == counting, "T5: it counts where its publisher is and was"
 
     def is_announced(self, interest: Filter, hop: Hop) -> bool:
         """Does some advertisement that came from `hop` announce what `interest` wants?"""

@@ -8,6 +8,9 @@ Claim    Once a subscription is in effect, every publication that matches it and
 
     links            a new neighbour is told the advertisements; what a lost one told is withdrawn
     advertisements   flood; are confirmed from the leaves back to the publisher
+    publishers       that move advertise again, with the next edition: that goes where the former
+                     edition came from, turns it round on its way, and is confirmed behind the
+                     last publication; brokers that meet two editions keep the higher one
     subscriptions    travel towards every advertisement that announces them, unless a covering one
                      went there before; are confirmed from the publishers back to the subscriber
     publications     travel towards every hop with a matching subscription
@@ -23,19 +26,27 @@ Departs  1. Confirmations are ours; the thesis does not say when a subscription 
             withdrawal and a new advertisement on the link.
          4. A subscription that was sent stays sent when a wider one follows (the thesis's
             condition R4 makes removal optional).
-Tested   tests/overlay/: figure 3.1, orders and races by hand; tests/simulation/: random trees.
+         5. The thesis moves a publisher along a list of brokers, and does not say what happens
+            when one of them fails (5.1.3).  Editions need no list: wherever two of them meet,
+            the higher one wins, also after brokers and links have failed in between.
+Tested   tests/overlay/: figure 3.1, orders and races by hand, random trees whose links break and
+         whose publishers move; tests/simulation/: random trees.
 
 T1  A link was told of a subscription, or holds it back, exactly if it came from another hop, may
     travel, and an advertisement from that link announces it.
 T2  What is held back on a link is covered by something that was sent on it.  (CoveringSet)
 T3  The index holds the front of every hop's covering set.  (InterestTable)
 T4  What awaits a confirmation was sent.  (Link)
+T5  An advertisement counts where its publisher is, and where it was until that side has confirmed
+    the latest edition: publications may still come from there.  (AdvertisementTable)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from godwit.broker.effects import Send
 from godwit.broker.routing import Answer, Confirm, MovedAway, MovedHere, Tables
@@ -52,8 +63,6 @@ from godwit.content.messages import (
     SubscriptionId,
     SubscriptionInEffect,
     Sweep,
-    Turn,
-    Turned,
     Unadvertisement,
     Unsubscription,
 )
@@ -110,10 +119,6 @@ class TreeRouting:
                 return self._on_advertisement_in_effect(message, last_hop)
             case Unadvertisement(id=id):
                 return self._on_unadvertisement(id, last_hop)
-            case Turn():
-                return self._on_turn(message, last_hop)
-            case Turned():
-                return self._on_turned(message, last_hop)
             case Present(broker=broker):
                 return self._presence.on_present(broker, last_hop, list(self._links))
             case Absent(broker=broker):
@@ -133,8 +138,8 @@ class TreeRouting:
         for entry in self._advertisements:
             answers.append(Send(neighbour, entry.advertisement))
             # What is in effect already stays so: in effect means on the links there were.
-            if entry.unconfirmed:
-                entry.unconfirmed.add(neighbour)
+            if entry.awaited:
+                entry.awaited[neighbour] = entry.advertisement.edition
         return answers + self._presence.link_up(neighbour)
 
     def link_down(self, neighbour: Neighbour) -> Answers:
@@ -148,11 +153,9 @@ class TreeRouting:
             answers += self._on_unsubscription(interest.subscription.id, neighbour)
         for entry in list(self._advertisements):
             if entry.last_hop == neighbour:
-                answers += self._on_unadvertisement(entry.advertisement.id, neighbour)
-            elif neighbour in entry.unconfirmed:
-                entry.unconfirmed.remove(neighbour)
-                if not entry.unconfirmed:
-                    answers += self._confirm_advertisement(entry, entry.last_hop)
+                answers += self._withdraw(entry)
+            elif neighbour in entry.awaited:
+                answers += self._await_no_longer(entry, neighbour)
         for interest in self._interests:
             interest.unconfirmed.discard(neighbour)
             answers += self._confirm_if_complete(interest)
@@ -162,20 +165,51 @@ class TreeRouting:
 
     def _on_advertisement(self, advertisement: Advertisement, last_hop: Hop) -> Answers:
         known = self._advertisements.get(advertisement.id)
-        if known is not None:
-            edition = advertisement.edition
-            if edition > known.advertisement.edition and not isinstance(last_hop, Neighbour):
-                return [MovedHere(last_hop), *self._turn(known, edition, last_hop)]
-            # A repetition, or an id used twice: the first one stands.
-            return [] if known.unconfirmed else self._confirm_advertisement(known, last_hop)
+        if known is None:
+            entry = AdvertisementEntry(advertisement, last_hop)
+            self._advertisements.add(entry)
+            return self._flood(entry)
+        edition = known.advertisement.edition
+        if advertisement.edition > edition:
+            known.advertisement = replace(known.advertisement, edition=advertisement.edition)
+            if last_hop == known.last_hop:
+                return self._flood(known)  # Somebody may think that the publisher is elsewhere.
+            answers = self._turn(known, last_hop)
+            return answers if isinstance(last_hop, Neighbour) else [MovedHere(last_hop), *answers]
+        if advertisement.edition < edition and isinstance(last_hop, Neighbour):
+            return self._put_right(known, last_hop)
+        # A repetition, or an id used twice: the first one stands.
+        return [] if known.awaited else self._confirm_advertisement(known, last_hop)
+
+    def _flood(self, entry: AdvertisementEntry) -> Answers:
+        advertisement, last_hop = entry.advertisement, entry.last_hop
         others = [neighbour for neighbour in self._links if neighbour != last_hop]
-        entry = AdvertisementEntry(advertisement, last_hop, set(others))
-        self._advertisements.add(entry)
+        entry.awaited = dict.fromkeys(others, advertisement.edition)
         answers: Answers = [Send(neighbour, advertisement) for neighbour in others]
         answers += self._tell_announced(advertisement, last_hop)
-        if not others:
-            answers += self._confirm_advertisement(entry, last_hop)
-        return answers
+        return answers if others else answers + self._confirm_advertisement(entry, last_hop)
+
+    def _turn(self, entry: AdvertisementEntry, new: Hop) -> Answers:
+        """The publisher is at `new` from now on; what wants its publications goes there too."""
+        old = entry.last_hop
+        self._advertisements.turn(entry, new)
+        if isinstance(new, Neighbour):
+            entry.awaited.pop(new, None)
+        answers = self._tell_announced(entry.advertisement, new)
+        if isinstance(old, Neighbour):
+            entry.awaited[old] = entry.advertisement.edition
+            answers.append(Send(old, entry.advertisement))
+        else:
+            answers.append(MovedAway(old, entry.advertisement.id))
+        return answers if entry.awaited else answers + self._confirm_advertisement(entry, new)
+
+    def _put_right(self, entry: AdvertisementEntry, neighbour: Neighbour) -> Answers:
+        """A neighbour has not heard of the latest edition: the publisher has moved on."""
+        if entry.last_hop == neighbour:
+            return []
+        if entry.awaited:
+            entry.awaited[neighbour] = entry.advertisement.edition
+        return [Send(neighbour, entry.advertisement)]
 
     def _tell_announced(self, advertisement: Advertisement, last_hop: Hop) -> Answers:
         """Send what an advertisement announces to where it came from."""
@@ -190,12 +224,22 @@ class TreeRouting:
 
     def _on_advertisement_in_effect(self, notice: AdvertisementInEffect, last_hop: Hop) -> Answers:
         entry = self._advertisements.get(notice.id)
-        if entry is None or entry.advertisement.edition != notice.edition:
+        if entry is None or not isinstance(last_hop, Neighbour):
             return []  # It was withdrawn meanwhile.
-        if last_hop not in entry.unconfirmed:
-            return []
-        entry.unconfirmed -= {last_hop}
-        return [] if entry.unconfirmed else self._confirm_advertisement(entry, entry.last_hop)
+        told = entry.awaited.get(last_hop)
+        if told is None or notice.edition < told:
+            return []  # That was an earlier edition.
+        return self._await_no_longer(entry, last_hop)
+
+    def _await_no_longer(self, entry: AdvertisementEntry, neighbour: Neighbour) -> Answers:
+        """Behind the last publication from a former place: only now take back (E10)."""
+        del entry.awaited[neighbour]
+        answers: Answers = []
+        if self._advertisements.settle(entry, neighbour) and neighbour in self._links:
+            answers += self._take_back(neighbour)
+        if not entry.awaited:
+            answers += self._confirm_advertisement(entry, entry.last_hop)
+        return answers
 
     def _confirm_advertisement(self, entry: AdvertisementEntry, to: Hop) -> Answers:
         advertisement = entry.advertisement
@@ -204,13 +248,21 @@ class TreeRouting:
 
     def _on_unadvertisement(self, id: AdvertisementId, last_hop: Hop) -> Answers:
         entry = self._advertisements.get(id)
+        # A link is FIFO: of a later edition this hop would have spoken later.
         if entry is None or entry.last_hop != last_hop:
             return []
-        self._advertisements.remove(id)
-        withdrawn = Unadvertisement(id=id)
-        answers: Answers = [Send(n, withdrawn) for n in self._links if n != last_hop]
-        if isinstance(last_hop, Neighbour) and last_hop in self._links:
-            answers += self._take_back(last_hop)
+        return self._withdraw(entry)
+
+    def _withdraw(self, entry: AdvertisementEntry) -> Answers:
+        self._advertisements.remove(entry)
+        id, last_hop = entry.advertisement.id, entry.last_hop
+        # Whoever was told is told.  If the publisher has turned, that is also the hop where it was
+        # last: what we said to it before may only now arrive, and be taken for new.
+        told = [n for n in self._links if n != last_hop or entry.has_turned]
+        answers: Answers = [Send(neighbour, Unadvertisement(id=id)) for neighbour in told]
+        for neighbour in self._links:
+            if neighbour == last_hop or neighbour in entry.leaving:
+                answers += self._take_back(neighbour)
         return answers
 
     def _take_back(self, neighbour: Neighbour) -> Answers:
@@ -226,41 +278,6 @@ class TreeRouting:
         for entry in sorted(pointless, key=link.was_sent):
             answers += self._untell(neighbour, entry)
         return answers
-
-    # -- publishers that move ------------------------------------------------------------------
-
-    def _on_turn(self, turn: Turn, last_hop: Hop) -> Answers:
-        entry = self._advertisements.get(turn.id)
-        if entry is None or entry.advertisement.edition >= turn.edition:
-            return []  # It was withdrawn meanwhile.
-        return self._turn(entry, turn.edition, last_hop)
-
-    def _turn(self, entry: AdvertisementEntry, edition: int, new: Hop) -> Answers:
-        """The publisher is at `new` from now on; what wants its publications goes there too."""
-        old = entry.last_hop
-        self._advertisements.turn(entry, edition, new)
-        id = entry.advertisement.id
-        answers = self._tell_announced(entry.advertisement, new)
-        if isinstance(old, Neighbour):
-            return [*answers, Send(old, Turn(id=id, edition=edition))]
-        self._advertisements.settle(entry)
-        answers.append(MovedAway(old, id))
-        if isinstance(new, Neighbour):
-            answers.append(Send(new, Turned(id=id, edition=edition)))
-        return answers
-
-    def _on_turned(self, turned: Turned, last_hop: Hop) -> Answers:
-        """Behind the last publication from its former place: only now take back (E10)."""
-        entry = self._advertisements.get(turned.id)
-        if entry is None or entry.advertisement.edition != turned.edition:
-            return []
-        self._advertisements.settle(entry)
-        answers: Answers = []
-        if isinstance(last_hop, Neighbour) and last_hop in self._links:
-            answers += self._take_back(last_hop)
-        if isinstance(entry.last_hop, Neighbour):
-            return [*answers, Send(entry.last_hop, turned)]
-        return answers + self._confirm_advertisement(entry, entry.last_hop)
 
     # -- subscriptions -------------------------------------------------------------------------
 
@@ -356,8 +373,9 @@ class TreeRouting:
     # -- invariants ----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Assert T1 to T4."""
+        """Assert T1 to T5."""
         self._interests.check()
+        self._advertisements.check()
         for neighbour, link in self._links.items():
             link.check()
             told = set(link)

@@ -16,8 +16,8 @@ class Tracing(Observer):
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         # Not methods that call the recorder's: a call more for every message is felt.
-        self.on_matched = recorder.handled  # type: ignore[method-assign]
-        self.on_delivered = recorder.delivered  # type: ignore[method-assign]
+        self.on_matched = recorder.handled  # type: ignore[assignment, method-assign]
+        self.on_delivered = recorder.delivered  # type: ignore[assignment, method-assign]
         self.on_decision = recorder.decided  # type: ignore[method-assign]
 
     def on_moved(

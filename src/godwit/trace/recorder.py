@@ -7,7 +7,8 @@ Everything that is not a publication is recorded always.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from msgspec import json
 
@@ -16,114 +17,21 @@ from godwit.broker.effects import Decision, Deliver, Effect, Notify, Send
 from godwit.broker.stimuli import Module, Neighbour, Received
 from godwit.content.messages import Letter, Publication, size_bytes
 from godwit.errors import UsageError
-from godwit.trace.rows import ABSENT, ROWS_PER_BATCH
+from godwit.trace.rows import ABSENT, ROWS_PER_GROUP, Rows, SpreadRows
 from godwit.trace.writer import TraceWriter
 
-#: Columns of texts, but for that in which deliveries differ.
-HANDLED_TEXTS = ("broker", "kind", "class", "publisher", "came_from", "went_to")
-DELIVERED_TEXTS = ("publisher", "advertisement", "class")
+Handled: TypeAlias = Callable[[str, Received, Sequence[Effect], float, float, float, int], None]
+Delivered: TypeAlias = Callable[[Sequence[str], Publication, int, float], None]
 
 
 class Recorder:
     def __init__(self, writer: TraceWriter, *, sample_every: int = 1) -> None:
         if sample_every < 1:
             raise UsageError(f"one of {sample_every} publications cannot be recorded")
-        self._sample_every = sample_every
-        self._handled = writer.handled
-        self._delivered = writer.delivered
+        self.handled: Handled = _handling(writer.handled, sample_every)
+        self.delivered: Delivered = _delivering(writer.delivered, sample_every)
         self._gauges = writer.gauges
         self._decisions = writer.decisions
-        # Looked up once: `handled` and `delivered` run for every message.
-        self._numbers_in_handled = tuple(writer.handled.numbers(*HANDLED_TEXTS))
-        self._numbers_in_delivered = tuple(writer.delivered.numbers(*DELIVERED_TEXTS))
-
-    # For the same reason it says `type(...) is` here, where an isinstance that says no takes
-    # several times as long, and expects every text to be known.
-
-    def handled(
-        self,
-        broker: str,
-        received: Received,
-        effects: Sequence[Effect],
-        time_s: float,
-        queue_delay_s: float,
-        matching_delay_s: float,
-        size_bytes: int,
-    ) -> None:
-        """A broker took a message in and asked for `effects`."""
-        message, last_hop = received.message, received.last_hop
-        from_broker = type(last_hop) is Neighbour
-        if type(message) is Publication:
-            sequence = message.sequence
-            if sequence % self._sample_every:
-                return
-            kind, publisher, class_ = "Publication", message.publisher, message.content.get("class")
-            # What comes from a module is control, and has not been stamped yet.
-            is_control = message.is_control or (not from_broker and type(last_hop) is Module)
-        else:
-            kind, publisher, class_ = type(message).__name__, None, None
-            sequence, is_control = ABSENT, False
-        copies = local_matches = answers = 0
-        went_to = None
-        for effect in effects:
-            if type(effect) is Send:
-                if type(effect.message) is Letter:
-                    answers += 1
-                    continue
-                copies += 1
-                hop = effect.to.name
-                went_to = hop if went_to is None else _with(went_to, hop)
-            elif type(effect) is Deliver:
-                local_matches += len(effect.to)
-            elif type(effect) is Notify:
-                answers += 1
-        rows = self._handled
-        brokers, kinds, classes, publishers, origins, ways = self._numbers_in_handled
-        try:
-            packed = rows.pack(
-                time_s, brokers[broker], kinds[kind], classes[class_], publishers[publisher],
-                sequence, origins[last_hop.name], from_broker, ways[went_to], copies,
-                local_matches, copies + local_matches + answers, received.hops, queue_delay_s,
-                matching_delay_s, size_bytes, is_control,
-            )  # fmt: skip
-            rows.put(packed)
-        except KeyError:
-            texts = (broker, kind, class_, publisher, last_hop.name, went_to)
-            rows.learn(dict(zip(HANDLED_TEXTS, texts, strict=True)))
-            delays_s = queue_delay_s, matching_delay_s
-            self.handled(broker, received, effects, time_s, *delays_s, size_bytes)
-        if len(rows.fresh) >= ROWS_PER_BATCH:
-            rows.gather()
-
-    def delivered(
-        self,
-        clients: Sequence[str],
-        publication: Publication,
-        hops: int,
-        now_s: float,
-    ) -> None:
-        """Some clients of one broker were handed a publication."""
-        sequence = publication.sequence
-        if sequence % self._sample_every:
-            return
-        publisher, advertisement = publication.publisher, publication.advertisement
-        class_ = publication.content.get("class")
-        rows = self._delivered
-        publishers, advertisements, classes = self._numbers_in_delivered
-        try:
-            packed = rows.pack(
-                now_s, len(clients), publishers[publisher], sequence,
-                advertisements[advertisement], classes[class_], hops,
-                now_s - publication.accepted_s, publication.size_bytes or size_bytes(publication),
-            )  # fmt: skip
-            rows.put(packed)
-            rows.fresh_texts += clients
-        except KeyError:
-            texts = (publisher, advertisement, class_)
-            rows.learn(dict(zip(DELIVERED_TEXTS, texts, strict=True)))
-            self.delivered(clients, publication, hops, now_s)
-        if len(rows.fresh_texts) >= ROWS_PER_BATCH:
-            rows.gather()
 
     def gauge(
         self,
@@ -187,5 +95,104 @@ class Recorder:
         )
 
 
-def _with(names: str, name: str) -> str:
+# These two run for every message.  So they are no methods: all they need is at hand.  It says
+# `type(...) is`, because an isinstance that says no takes several times as long, and every text
+# is expected to be known.
+
+
+def _handling(rows: Rows, sample_every: int) -> Handled:
+    columns = ("broker", "kind", "class", "publisher", "came_from", "went_to")
+    brokers, kinds, classes, publishers, origins, ways = map(rows.numbers, columns)
+    pack, buffer, places = rows.pack, rows.buffer, rows.places
+
+    def handled(
+        broker: str,
+        received: Received,
+        effects: Sequence[Effect],
+        time_s: float,
+        queue_delay_s: float,
+        matching_delay_s: float,
+        size_bytes: int,
+    ) -> None:
+        """A broker took a message in and asked for `effects`."""
+        message, last_hop = received.message, received.last_hop
+        from_broker = type(last_hop) is Neighbour
+        if type(message) is Publication:
+            sequence = message.sequence
+            if sequence % sample_every:
+                return
+            kind, publisher, class_ = "Publication", message.publisher, message.content.get("class")
+            # What comes from a module is control, and has not been stamped yet.
+            is_control = message.is_control if from_broker else type(last_hop) is Module
+        else:
+            kind, publisher, class_ = type(message).__name__, None, None
+            sequence, is_control = ABSENT, False
+        copies = matches = answers = 0
+        went_to = None
+        for effect in effects:
+            if type(effect) is Send:
+                if type(effect.message) is Letter:
+                    answers += 1
+                    continue
+                went_to = _with(went_to, effect.to.name) if copies else effect.to.name
+                copies += 1
+            elif type(effect) is Deliver:
+                matches += len(effect.to)
+            elif type(effect) is Notify:
+                answers += 1
+        place = next(places)
+        while True:
+            try:
+                pack(
+                    buffer, place, time_s, brokers[broker], kinds[kind], classes[class_],
+                    publishers[publisher], sequence, origins[last_hop.name], from_broker,
+                    ways[went_to], copies, matches, copies + matches + answers, received.hops,
+                    queue_delay_s, matching_delay_s, size_bytes, is_control,
+                )  # fmt: skip
+            except KeyError:
+                texts = (broker, kind, class_, publisher, last_hop.name, went_to)
+                rows.learn(dict(zip(columns, texts, strict=True)))
+            else:
+                return
+
+    return handled
+
+
+def _delivering(rows: SpreadRows, sample_every: int) -> Delivered:
+    columns = ("publisher", "advertisement", "class")
+    publishers, advertisements, classes = map(rows.numbers, columns)
+    pack, buffer, places, spread = rows.pack, rows.buffer, rows.places, rows.spread
+
+    def delivered(
+        clients: Sequence[str], publication: Publication, hops: int, now_s: float
+    ) -> None:
+        """Some clients of one broker were handed a publication."""
+        sequence = publication.sequence
+        if sequence % sample_every:
+            return
+        if len(spread) >= ROWS_PER_GROUP:
+            rows.flush()
+        publisher, advertisement = publication.publisher, publication.advertisement
+        class_ = publication.content.get("class")
+        place = next(places)
+        while True:
+            try:
+                pack(
+                    buffer, place, now_s, len(clients), publishers[publisher], sequence,
+                    advertisements[advertisement], classes[class_], hops,
+                    now_s - publication.accepted_s,
+                    publication.size_bytes or size_bytes(publication),
+                )  # fmt: skip
+            except KeyError:
+                texts = (publisher, advertisement, class_)
+                rows.learn(dict(zip(columns, texts, strict=True)))
+            else:
+                spread.extend(clients)
+                return
+
+    return delivered
+
+
+def _with(names: str | None, name: str) -> str:
+    assert names is not None
     return names if name in names.split() else f"{names} {name}"

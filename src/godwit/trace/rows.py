@@ -8,8 +8,9 @@ among the texts of its column, which are few.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import length_hint
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -19,8 +20,6 @@ import pyarrow as pa
 from godwit.trace.schema import COUNT, NUMBER, SMALL_COUNT, TEXT, YES_OR_NO
 
 ROWS_PER_GROUP = 65_536
-#: So many rows wait as they were put, before they are appended to the others.
-ROWS_PER_BATCH = 512
 
 #: Stands for null in a column of counts, which are never negative, and of texts.
 ABSENT = -1
@@ -68,7 +67,6 @@ class Group(NamedTuple):
         return pa.Table.from_arrays(columns, schema=as_written(schema))
 
     def _column(self, field: pa.Field) -> pa.Array:
-        # From buffers, because pa.array() of NumPy's arrays loads pandas, for half a second.
         cells = np.ascontiguousarray(self.records[field.name])
         if field.type == YES_OR_NO:
             return _array(field.type, len(cells), None, _bits(cells))
@@ -76,8 +74,7 @@ class Group(NamedTuple):
         if field.type != TEXT:
             return _array(field.type, len(cells), is_there, pa.py_buffer(cells))
         numbers = _array(pa.int32(), len(cells), is_there, pa.py_buffer(cells))
-        texts = pa.array(self.texts[field.name], TEXT)
-        return pa.DictionaryArray.from_arrays(numbers, texts, safe=False)
+        return pa.DictionaryArray.from_arrays(numbers, _text_array(self.texts[field.name]))
 
 
 def as_written(schema: pa.Schema) -> pa.Schema:
@@ -86,8 +83,18 @@ def as_written(schema: pa.Schema) -> pa.Schema:
     return pa.schema([f.with_type(numbered) if f.type == TEXT else f for f in schema])
 
 
+# From buffers, because pa.array() loads pandas, which takes half a second in every broker.
+
+
 def _array(kind: pa.DataType, rows: int, is_there: pa.Buffer | None, cells: pa.Buffer) -> pa.Array:
     return pa.Array.from_buffers(kind, rows, [is_there, cells])
+
+
+def _text_array(texts: Sequence[str]) -> pa.Array:
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype="<i4")
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(TEXT, len(texts), buffers)
 
 
 def _bits(flags: np.ndarray[Any, Any]) -> pa.Buffer:
@@ -95,23 +102,34 @@ def _bits(flags: np.ndarray[Any, Any]) -> pa.Buffer:
 
 
 class Rows:
-    """Collects rows, and has `write` take each full group of them.
+    """Collects rows in a buffer, and has `write` take them when it is full.
 
-    Either `add(row)`; or in steps, for who is in a hurry: `put(pack(*cells))`, where a text is
-    its number, and `gather()` when `ROWS_PER_BATCH` are fresh.
+    Either `add(row)`; or, for who is in a hurry, `pack(buffer, next(places), *cells)`, where a
+    text is its number.
     """
 
     def __init__(self, schema: pa.Schema, write: Callable[[Group], None]) -> None:
-        self.pack = Struct("<" + "".join(FORMATS[field.type] for field in schema)).pack
-        #: Packed, and not yet gathered.
-        self.fresh: list[bytes] = []
-        self.put = self.fresh.append
+        record = Struct("<" + "".join(FORMATS[field.type] for field in schema))
+        self.pack = record.pack_into
+        self.buffer = bytearray(ROWS_PER_GROUP * record.size)
+        #: Where in the buffer rows go, one after the other, for ever.
+        self.places = chain.from_iterable(self._rounds())
         self._texts = {field.name: Texts() for field in schema if field.type == TEXT}
         self._dtype = np.dtype([(field.name, DTYPES[field.type]) for field in schema])
         self._columns = schema.names
-        self._packed = bytearray()
         self._write = write
         self._taken = 0
+        self._start_round()
+
+    def _start_round(self) -> None:
+        self._taken_in_round = 0
+        self._places_left = iter(range(0, len(self.buffer), self._dtype.itemsize))
+
+    def _rounds(self) -> Iterator[Iterator[int]]:
+        while True:
+            yield self._places_left
+            self.flush()
+            self._start_round()
 
     @property
     def count(self) -> int:
@@ -120,78 +138,67 @@ class Rows:
 
     @property
     def _collected(self) -> int:
-        return len(self.fresh) + len(self._packed) // self._dtype.itemsize
+        return self._packed - self._taken_in_round
+
+    @property
+    def _packed(self) -> int:
+        """In this round."""
+        return len(self.buffer) // self._dtype.itemsize - length_hint(self._places_left)
 
     def add(self, row: Sequence[Any]) -> None:
         """A cell for each column, in their order."""
-        texts = self._texts
-        cells = zip(self._columns, row, strict=True)
-        self.put(self.pack(*(texts[of].number(c) if of in texts else c for of, c in cells)))
-        if len(self.fresh) >= ROWS_PER_BATCH:
-            self.gather()
+        cells = list(zip(self._columns, row, strict=True))
+        place, texts = next(self.places), self._texts
+        numbered = (texts[of].number(cell) if of in texts else cell for of, cell in cells)
+        self.pack(self.buffer, place, *numbered)
 
-    def numbers(self, *columns: str) -> Iterator[dict[object, int]]:
-        """For each column the numbers of its texts, as far as they are known."""
-        return (self._texts[column].numbers for column in columns)
+    def numbers(self, column: str) -> dict[object, int]:
+        """The numbers of the texts in a column, as far as they are known."""
+        return self._texts[column].numbers
 
     def learn(self, texts: Mapping[str, object]) -> None:
         """Give numbers to texts of these columns."""
         for column, text in texts.items():
             self._texts[column].number(text)
 
-    def gather(self) -> None:
-        """Pack what is fresh closer together, and have it written if there is enough."""
-        self._gather()
-        if self._collected >= ROWS_PER_GROUP:
-            self._write(self.take())
+    def flush(self) -> None:
+        """Have written what there is."""
+        self._write(self.take())
 
     def take(self) -> Group:
         """All there is; from now on there is nothing."""
-        self._gather()
         self._taken += self._collected
         return self._take()
 
-    def _gather(self) -> None:
-        self._packed += b"".join(self.fresh)
-        self.fresh.clear()
-
     def _take(self) -> Group:
-        packed, self._packed = self._packed, bytearray()
+        records = np.frombuffer(self.buffer, self._dtype)[self._taken_in_round : self._packed]
+        self._taken_in_round = self._packed
         texts = {column: texts.take() for column, texts in self._texts.items()}
-        return Group(np.frombuffer(packed, self._dtype), texts)
+        return Group(records.copy(), texts)
 
 
 class SpreadRows(Rows):
     """Many rows at a time that differ in one column of texts only.
 
-    In its place, what is put has how many there are; the texts themselves are in `fresh_texts`.
+    In its place, what is packed has how many there are; the texts themselves are in `spread`.
     """
 
     def __init__(
         self, schema: pa.Schema, write: Callable[[Group], None], *, differ_in: str
     ) -> None:
         super().__init__(schema, write)
+        self.spread: list[str] = []
         self._differ_in = differ_in
-        self.fresh_texts: list[str] = []
-        self._numbers = array("i")
 
     @property
     def _collected(self) -> int:
-        return len(self.fresh_texts) + len(self._numbers)
-
-    def _gather(self) -> None:
-        super()._gather()
-        texts, fresh = self._texts[self._differ_in], self.fresh_texts
-        try:
-            numbers = [*map(texts.numbers.__getitem__, fresh)]
-        except KeyError:
-            numbers = [texts.number(text) for text in fresh]
-        self._numbers += array("i", numbers)
-        fresh.clear()
+        return len(self.spread)
 
     def _take(self) -> Group:
         once, texts = super()._take()
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(self.spread))}
         records = np.repeat(once, once[self._differ_in])
-        records[self._differ_in] = self._numbers
-        self._numbers = array("i")
-        return Group(records, texts)
+        in_order = map(numbers.__getitem__, self.spread)
+        records[self._differ_in] = np.fromiter(in_order, "<i4", len(self.spread))
+        self.spread.clear()
+        return Group(records, {**texts, self._differ_in: list(numbers)})

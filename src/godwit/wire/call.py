@@ -92,7 +92,9 @@ class Call(Generic[T]):
         if isinstance(answer, Goodbye):
             self._fail(RefusedError(answer.reason))
         elif not self._answered.done():
-            self._answered.set_result(self._accept(answer, self._connection))
+            accepted = self._accept(answer, self._connection)
+            if not self._answered.done():  # Whoever made the call may have lost interest by now.
+                self._answered.set_result(accepted)
 
     def on_lost(self, reason: str, *, broke_rules: bool) -> None:
         self._fail(PeerError(reason))

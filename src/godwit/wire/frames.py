@@ -26,15 +26,14 @@ from godwit.content.messages import (
     ID_LENGTH_MAX,
     SEQUENCE_MAX,
     Advertisement,
-    AdvertisementInEffect,
     Letter,
     Message,
+    MovingRequest,
     Notice,
     Publication,
-    Refusal,
     RoutingMessage,
     Subscription,
-    SubscriptionInEffect,
+    Sweep,
     Unadvertisement,
     Unsubscription,
     Wired,
@@ -108,18 +107,31 @@ class Dropped(Wired, frozen=True, kw_only=True, tag=24):
     count: int
 
 
+@final
+class Stayed(Wired, frozen=True, kw_only=True, tag=25):
+    """A client that was asked to move could not, and why."""
+
+    reason: Text
+
+
 Handshake: TypeAlias = Hello | Welcome
 Signal: TypeAlias = Acknowledge | Goodbye
 
 #: What each kind of peer may send once it is known.
 FromClient: TypeAlias = (
-    Publication | Advertisement | Unadvertisement | Subscription | Unsubscription | Signal
+    Publication
+    | Advertisement
+    | Unadvertisement
+    | Subscription
+    | Unsubscription
+    | MovingRequest
+    | Sweep
+    | Stayed
+    | Signal
 )
 FromBroker: TypeAlias = Publication | RoutingMessage | Letter | Signal
-ToClient: TypeAlias = (
-    Publication | AdvertisementInEffect | SubscriptionInEffect | Refusal | Dropped | Signal
-)
-Frame: TypeAlias = Message | Notice | Dropped | Signal | Handshake
+ToClient: TypeAlias = Publication | Notice | Dropped | Signal
+Frame: TypeAlias = Message | Notice | Dropped | Stayed | Signal | Handshake
 
 
 def _encode_filter(value: object) -> str:

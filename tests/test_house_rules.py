@@ -35,7 +35,7 @@ ALLOWED = {
     "lab": {"trace"},
     "experiments": {
         "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",
-        "live",
+        "live", "placement",
     },
 }  # fmt: skip
 #: Who may import experiments: they are for those who run them, and nothing depends on one.

@@ -61,12 +61,17 @@ class MemoryNetwork:
 
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:
-            modules = self._modules(settings.id)
-            self.nodes[settings.id] = make_node(self._network, settings, modules=modules)
+            self.nodes[settings.id] = self._make_node(settings.id)
         diallers = [dialler for broker in self.nodes for dialler in self._start(broker)]
         for dialler in diallers:
             await dialler.linked.wait()
         return self
+
+    def _make_node(self, broker: str) -> BrokerNode:
+        settings, modules = self._network.of(broker), self._modules(broker)
+        node = make_node(self._network, settings, modules=modules)
+        node.broker.address = self.url(broker)
+        return node
 
     def _start(self, broker: str) -> list[Dialler]:
         node = self.nodes[broker]
@@ -88,7 +93,7 @@ class MemoryNetwork:
 
     async def restart(self, broker: str) -> None:
         """A broker that crashed is back, and knows nothing; return when it has its links."""
-        self.nodes[broker] = make_node(self._network, self._network.of(broker))
+        self.nodes[broker] = self._make_node(broker)
         for dialler in self._start(broker):
             await dialler.linked.wait()
 

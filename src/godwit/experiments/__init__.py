@@ -3,6 +3,7 @@
 static_tree.py    the tree that everything else is compared with; how it is run: static_tree_runs.py
 broker_model.py   one broker against queueing theory
 covering.py       what covering saves
+grape_enterprise.py, grape_random.py   POP and GRAPE; how they are run: relocating.py
 watched.py        a simulation with a trace and the oracle: how most experiments run theirs
 """
 
@@ -10,9 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from godwit.experiments import broker_model, covering, static_tree
+from godwit.experiments import (
+    broker_model,
+    covering,
+    grape_enterprise,
+    grape_random,
+    static_tree,
+)
 from godwit.lab.experiment import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in (static_tree, broker_model, covering)
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (static_tree, broker_model, covering, grape_enterprise, grape_random)
 }

@@ -86,6 +86,7 @@ class BrokerServer:
         except BaseException:
             self._listener.close()
             raise
+        self.node.broker.address = self.url
         self.node.start()
         if self.tracing is not None:
             self.tracing.start(self.node)

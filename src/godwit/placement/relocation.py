@@ -122,8 +122,8 @@ class Relocation(PolicyModule, Generic[R]):
         self, publisher: str, target: Place, reason: Mapping[str, float | str], now_s: float
     ) -> Iterable[Request]:
         resident = self._residents[publisher]
-        if target.broker == self._here.broker or self._relocation.dry_run:
-            is_here = target.broker == self._here.broker
+        is_here = target.broker == self._here.broker
+        if is_here or self._relocation.dry_run:
             action = Action.STAYED if is_here else Action.PROPOSED
             self._trace_anew(resident)
             yield self._decision(action, publisher, target.broker, reason)

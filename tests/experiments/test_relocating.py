@@ -1,0 +1,164 @@
+"""`grape-enterprise` and `grape-random`: runs are measured right, and each claim can fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from godwit.experiments.grape_enterprise import EXPERIMENT as ENTERPRISE
+from godwit.experiments.grape_random import EXPERIMENT as RANDOM
+from godwit.experiments.relocating import SIZES, measure, run
+from godwit.lab.claims import Verdict
+from godwit.lab.experiment import Case, Experiment, Measured, Results
+from godwit.lab.spark import read_trace
+
+SMALL: Case = {"brokers": 31, "mix": "enterprise", "x": 4}
+
+
+def test_a_run_is_measured_in_its_last_minute(spark: SparkSession, tmp_path: Path) -> None:
+    case: Case = {**SMALL, "policy": "grape-load"}
+    run(case, 1, tmp_path)
+    found = measure(read_trace(spark, tmp_path), case)
+
+    size = SIZES[31]
+    handled = [
+        row
+        for row in pq.read_table(tmp_path / "handled").to_pylist()
+        if size.read_from_s <= row["time_s"] < size.until_s
+    ]
+    letters = sum(row["kind"] == "Letter" for row in handled)
+    routing = sum(row["from_broker"] and row["kind"] != "Publication" for row in handled)
+    total = sum(1 + row["messages_out"] for row in handled)
+    assert letters > 0
+    assert found.keys() == ENTERPRISE.measures.keys()
+    assert found["messages_in_per_s_mean"] == pytest.approx(len(handled) / 60 / 31)
+    assert found["overhead_share"] == pytest.approx(2 * routing / total)
+    decisions = pq.read_table(tmp_path / "decisions").to_pylist()
+    moved = [row for row in decisions if row["policy"] == "migration"]
+    assert {row["policy"] for row in decisions} == {"grape", "migration"}
+    assert found["moves"] == len(moved) >= 6
+    pauses = [msgspec.json.decode(row["reason"])["paused_s"] for row in moved]
+    assert found["paused_s_mean"] == pytest.approx(sum(pauses) / len(pauses))
+    assert found["paused_s_max"] == max(pauses)
+    assert found["moved_last_s"] == max(row["time_s"] for row in moved)
+
+
+def test_policies_play_the_same_and_a_static_tree_moves_nobody(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    found = {}
+    for policy in ("static", "pop"):
+        case: Case = {**SMALL, "policy": policy}
+        run(case, 2, tmp_path / policy)
+        found[policy] = measure(read_trace(spark, tmp_path / policy), case)
+
+    static, pop = found["static"], found["pop"]
+    assert (static["moves"], static["homes"], static["overhead_share"]) == (0, 0, 0)
+    assert pop["moves"] > 0
+    # One or two are on their way when the minute begins, or ends, and take longer without.
+    assert pop["deliveries"] == pytest.approx(static["deliveries"], rel=0.01)
+    assert pop["hops_mean"] < static["hops_mean"]
+
+
+# -- claims --------------------------------------------------------------------------------------
+
+
+def values(case: Case, experiment: Experiment) -> dict[str, float]:
+    """Numbers that fulfil every claim."""
+    policy, x = str(case["policy"]), int(case["x"])
+    if experiment is RANDOM:
+        same = {"static": 10.0, "pop": 15.0, "grape-load": 10.0, "grape-delay": 10.0}[policy]
+        overhead = {"static": 0.0, "pop": 0.5, "grape-load": 0.04, "grape-delay": 0.04}[policy]
+        output = {"static": 0.99, "pop": 1.0, "grape-load": 1.0, "grape-delay": 1.0}[policy]
+        delay = {"static": 1.0, "pop": 0.95, "grape-load": 1.0, "grape-delay": 1.0}[policy]
+        return {
+            "messages_per_s_mean": same, "input_utilisation_mean": 1.0,
+            "output_utilisation_mean": output, "hops_mean": 3.0, "delay_s_mean": delay,
+            "overhead_share": overhead,
+        }  # fmt: skip
+    is_large = int(case["brokers"]) == 127
+    if policy == "static":
+        load, hops, delay, overhead = 10.0, 6.0, 10.0, 0.0
+    elif policy == "grape-load":
+        load, hops, delay, overhead = 1.4, 4.0, 11.0, 0.15
+    elif policy == "grape-delay":
+        load, hops, overhead = 3.0, 2.0, 0.10
+        delay = 5.0 if is_large else {1: 3.5, 2: 4.0, 63: 3.4}.get(x, 3.15)
+    else:
+        load, hops, overhead = 1.45, 3.0, 0.31
+        delay = 7.0 if is_large else {2: 4.1}.get(x, 3.6)
+    return {
+        "messages_per_s_mean": load, "input_utilisation_mean": load, "hops_mean": hops,
+        "output_utilisation_mean": load, "delay_s_mean": delay, "overhead_share": overhead,
+        "messages_in_per_s_mean": load, "homes": 7.0,
+    }  # fmt: skip
+
+
+def results(
+    experiment: Experiment, change: dict[str, float] | None = None, **where: object
+) -> Results:
+    runs = []
+    for case in experiment.scales["paper"].cases:
+        for seed in (1, 2):
+            applies = all(
+                {**case, "seed": seed}.get(name) == value for name, value in where.items()
+            )
+            changed = (change or {}) if applies else {}
+            runs.append(Measured(case, seed, {**values(case, experiment), **changed}))
+    return Results(runs)
+
+
+@pytest.mark.parametrize("experiment", [ENTERPRISE, RANDOM], ids=["enterprise", "random"])
+def test_every_claim_can_hold(experiment: Experiment) -> None:
+    for claim in experiment.claims:
+        verdict = claim.rule.judge(results(experiment)).verdict
+        assert verdict in (Verdict.REPRODUCED, Verdict.EXCEEDED), claim.id
+        assert claim.rule.text
+
+
+@pytest.mark.parametrize(
+    ("claim", "change", "where"),
+    [
+        ("G1 POP", {"input_utilisation_mean": 5.0}, {"policy": "pop"}),
+        ("G1 GRAPE", {"input_utilisation_mean": 5.0}, {"policy": "grape-load"}),
+        ("G2 POP", {"messages_per_s_mean": 5.0}, {"policy": "pop"}),
+        ("G2 GRAPE", {"messages_per_s_mean": 5.0}, {"policy": "grape-load"}),
+        ("G2 POP, in", {"messages_in_per_s_mean": 5.0}, {"policy": "pop"}),
+        ("G2 GRAPE, in", {"messages_in_per_s_mean": 5.0}, {"policy": "grape-load"}),
+        ("G3 POP", {"delay_s_mean": 6.0}, {"policy": "pop"}),
+        ("G3 GRAPE", {"delay_s_mean": 6.0}, {"policy": "grape-delay"}),
+        ("G4", {"messages_per_s_mean": 1.0}, {"policy": "pop", "x": 16, "seed": 2}),
+        ("G5", {"homes": 8.0}, {"policy": "pop", "x": 1, "brokers": 127, "seed": 1}),
+        ("G6", {"output_utilisation_mean": 10.0}, {"policy": "grape-delay", "x": 32}),
+        ("G7 hops", {"hops_mean": 1.0}, {"policy": "grape-load", "x": 4, "seed": 2}),
+        ("G7 cluster", {"delay_s_mean": 9.0}, {"policy": "grape-load", "brokers": 127}),
+        ("G8", {"delay_s_mean": 1.0}, {"policy": "pop", "brokers": 63}),
+        ("G9", {"messages_per_s_mean": 1.0}, {"policy": "grape-delay", "x": 127}),
+        ("G10", {"delay_s_mean": 2.0}, {"policy": "grape-delay", "brokers": 127}),
+        ("G11", {"delay_s_mean": 3.0}, {"policy": "grape-delay", "brokers": 63, "x": 2}),
+        ("G12", {"hops_mean": 7.0}, {"policy": "pop"}),
+        ("G13", {"overhead_share": 0.1}, {"policy": "pop", "x": 8, "seed": 2}),
+        ("G14 POP", {"overhead_share": 0.5}, {"policy": "pop", "x": 8}),
+        ("G14 GRAPE", {"overhead_share": 0.2}, {"policy": "grape-delay", "x": 8}),
+        ("G28", {"hops_mean": 4.0}, {"policy": "grape-delay"}),
+        ("G29", {"messages_per_s_mean": 5.0}, {"policy": "grape-load"}),
+        ("G29 output", {"output_utilisation_mean": 0.9}, {"policy": "grape-load", "x": 4}),
+        ("G30", {"overhead_share": 0.1}, {"policy": "grape-load", "x": 4}),
+        ("G30 POP", {"overhead_share": 0.1}, {"policy": "pop"}),
+        ("G31", {"hops_mean": 4.0}, {"policy": "pop"}),
+        ("G31 messages", {"messages_per_s_mean": 10.0}, {"policy": "pop"}),
+        ("G32", {"delay_s_mean": 2.0}, {"policy": "pop", "brokers": 127, "x": 64, "seed": 2}),
+    ],
+)
+def test_every_claim_can_fail(
+    claim: str, change: dict[str, float], where: dict[str, object]
+) -> None:
+    experiment = ENTERPRISE if claim in {each.id for each in ENTERPRISE.claims} else RANDOM
+    (judged,) = (each for each in experiment.claims if each.id == claim)
+    verdict = judged.rule.judge(results(experiment, change, **where)).verdict
+
+    assert verdict is Verdict.NOT_REPRODUCED

@@ -41,7 +41,7 @@ def test_a_page_has_everything(tmp_path: Path) -> None:
         "# A toy\n",
         "Does the machinery work?",
         "A few deliveries.",
-        "Scale *small*, seeds 1, 2: `godwit lab run toy --scale small`.",
+        "Scale *small*, seeds 1, 2: `godwit lab run toy --scale small --seeds 2`.",
         "![growth](toy-growth.png)\n\nIt grows.",
         "| toy-3 | More &lt; most | a paper | 0.5 | 0.2 | not reproduced |",
         "| hops_mean | hops | of a delivery |",

@@ -72,7 +72,9 @@ def write_index(experiments: Sequence[Experiment], folder: Path) -> None:
 
 def page(experiment: Experiment, summary: Summary) -> str:
     seeds = ", ".join(map(str, summary.seeds))
-    command = f"godwit lab run {experiment.name} --scale {summary.scale}"
+    command = (
+        f"godwit lab run {experiment.name} --scale {summary.scale} --seeds {len(summary.seeds)}"
+    )
     sections = [
         f"# {experiment.title}\n",
         f"{experiment.question}\n",

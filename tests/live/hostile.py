@@ -44,6 +44,7 @@ from godwit.wire.frames import (
     Dropped,
     Goodbye,
     Hello,
+    Stayed,
     Welcome,
     encode,
     framed,
@@ -176,6 +177,7 @@ HARMLESS: Mapping[str, Phrase] = {
     "an acknowledgement of nothing": lambda n, r: encode(Acknowledge(received=0)),
     "a departure": lambda n, r: encode(Depart(move=r.randrange(9))),
     "a pause": lambda n, r: encode(Pause(move=r.randrange(9))),
+    "a reason to stay": lambda n, r: encode(Stayed(reason="y" * 256)),
     "a sweep": lambda n, r: encode(Sweep(client=n, to="B1", move=r.randrange(9))),
     "a sweep to nowhere": lambda n, r: encode(Sweep(client=n, to=r.randbytes(99).hex(), move=1)),
 }

@@ -13,6 +13,7 @@ from tests.asynchronous import run, until
 from tests.network.scenes import cut, publish, publishing, subscribed
 from tests.network.test_http import Observed
 
+from godwit.client import Client
 from godwit.content.filters import Filter
 from godwit.errors import StayedError
 from godwit.network.http import application
@@ -254,7 +255,7 @@ async def random_walk(seed: int) -> tuple[int, int, int]:
         for walker in walkers:
             await walker.client.flush()
         await until(lambda: not oracle.is_owed)
-        await until(lambda: not wrong_tables(topology, network, walkers))
+        await until(lambda: not wrong_tables(topology, network, [w.client for w in walkers]))
         for node in network.nodes.values():
             node.broker.routing.check()
         for walker in walkers:
@@ -268,9 +269,9 @@ async def random_walk(seed: int) -> tuple[int, int, int]:
     return sum(m for m, _ in totals), sum(s for _, s in totals), oracle.deliveries
 
 
-def wrong_tables(topology: Topology, network: MemoryNetwork, walkers: list[Walker]) -> list[str]:
+def wrong_tables(topology: Topology, network: MemoryNetwork, clients: list[Client]) -> list[str]:
     """Advertisements that are not where their publishers are, and subscriptions of no one."""
-    sessions = [walker.client.session for walker in walkers]
+    sessions = [client.session for client in clients]
     wrong = []
     for name, node in network.nodes.items():
         tables = node.broker.routing.tables()

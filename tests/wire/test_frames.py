@@ -40,6 +40,7 @@ from godwit.wire.frames import (
     Frame,
     Goodbye,
     Hello,
+    Stayed,
     Welcome,
     decode_from_broker,
     decode_from_client,
@@ -87,6 +88,7 @@ FRAMES: dict[str, Frame] = {
     "absent": Absent(broker="B2"),
     "move to": MoveTo(address="godwit://10.0.0.2:7400", broker="B2", within_s=0.5),
     "dropped": Dropped(count=17),
+    "stayed": Stayed(reason="the broker is full"),
     "acknowledge": Acknowledge(received=2**63 - 1),
     "goodbye": Goodbye(reason="over"),
     "hello": Hello(role="broker", name="B1", stream="abc", received=7, secret="s"),  # noqa: S106
@@ -100,7 +102,7 @@ ACCEPTED: dict[str, tuple[Decoder, set[str]]] = {
     "from a client": (
         decode_from_client,
         {"publication", "advertisement", "unadvertisement", "subscription", "unsubscription",
-         "depart", "pause", "sweep", "acknowledge", "goodbye"},
+         "depart", "pause", "sweep", "stayed", "acknowledge", "goodbye"},
     ),
     "from a broker": (
         decode_from_broker,
@@ -228,6 +230,7 @@ HOSTILE = {
     "a move to nowhere": array(19, None),
     "a move to a long address": array(19, "godwit://" + "h" * 256),
     "a move in no time": array(19, "godwit://h:1", "B2", 0.0),
+    "a long reason to stay": array(25, "y" * 257),
     "less than nothing received": array(22, -1),
     "a huge number received": array(22, 2**64 - 1),
     "a hello of nobody": array(20, 1, "client", ""),

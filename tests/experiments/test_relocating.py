@@ -11,12 +11,13 @@ from pyspark.sql import SparkSession
 
 from godwit.experiments.grape_enterprise import EXPERIMENT as ENTERPRISE
 from godwit.experiments.grape_random import EXPERIMENT as RANDOM
-from godwit.experiments.relocating import SIZES, measure, run
+from godwit.experiments.relocating import SIZES, run
+from godwit.experiments.relocating_measures import measure
 from godwit.lab.claims import Verdict
 from godwit.lab.experiment import Case, Experiment, Measured, Results
 from godwit.lab.spark import read_trace
 
-SMALL: Case = {"brokers": 31, "mix": "enterprise", "x": 4}
+SMALL: Case = {"brokers": 31, "fanout": 2, "mix": "enterprise", "x": 4}
 
 
 def test_a_run_is_measured_in_its_last_minute(spark: SparkSession, tmp_path: Path) -> None:

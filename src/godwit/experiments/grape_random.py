@@ -6,8 +6,8 @@ not here: nobody is overloaded in this setup.
 
 from __future__ import annotations
 
-from godwit.experiments.grape_enterprise import PAPER, SETUP, cases
-from godwit.experiments.relocating import MEASURES, measure, run
+from godwit.experiments.grape_enterprise import SETUP, cases
+from godwit.experiments.relocating import run
 from godwit.experiments.relocating_claims import (
     DELAY,
     DELAYS,
@@ -27,6 +27,7 @@ from godwit.experiments.relocating_claims import (
     points,
 )
 from godwit.experiments.relocating_figures import FIGURES
+from godwit.experiments.relocating_measures import MEASURES, measure
 from godwit.lab.claims import Agreement, Claim, Reduction, Shape
 from godwit.lab.experiment import Experiment, Results, Scale
 
@@ -107,8 +108,8 @@ In the *random* workload (GS2) 70% of a publisher's subscribers want about a ten
 25% half and 5% all, each at one of X brokers at random.
 """,
     scales={
-        "small": Scale(cases("random", (31, (1, 8, 31))), seeds=1),
-        "paper": Scale(cases("random", *PAPER), seeds=3),
+        "small": Scale(cases("random", (31, 2, (1, 8, 31))), seeds=1),
+        "paper": Scale(cases("random", (63, 2, (1, 16, 63)), (127, 2, (32,))), seeds=3),
     },
     run=run,
     measure=measure,

@@ -54,6 +54,9 @@ class Resident:
     deadline_s: float = 0.0
     """Of the phase, unless it is tracing."""
 
+    asked_s: float = 0.0
+    """When other brokers were asked."""
+
     hold_until_s: float = 0.0
     target: str = ""
     """Where it was asked to go."""
@@ -115,6 +118,7 @@ class Relocation(PolicyModule, Generic[R]):
     def _wait(self, resident: R, now_s: float) -> Iterable[Request]:
         """Other brokers were asked."""
         resident.phase = Phase.DECIDING
+        resident.asked_s = now_s
         resident.deadline_s = now_s + self._relocation.answer_timeout_s
         return self._tick(now_s)
 
@@ -122,6 +126,8 @@ class Relocation(PolicyModule, Generic[R]):
         self, publisher: str, target: Place, reason: Mapping[str, float | str], now_s: float
     ) -> Iterable[Request]:
         resident = self._residents[publisher]
+        has_asked = resident.phase is Phase.DECIDING
+        reason = {**reason, "selection_s": now_s - resident.asked_s if has_asked else 0.0}
         is_here = target.broker == self._here.broker
         if is_here or self._relocation.dry_run:
             action = Action.STAYED if is_here else Action.PROPOSED

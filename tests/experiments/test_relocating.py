@@ -74,6 +74,25 @@ def test_policies_play_the_same_and_a_static_tree_moves_nobody(
     assert pop["hops_mean"] < static["hops_mean"]
 
 
+def test_a_case_says_how_much_is_seen_before_a_decision_and_what_counts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    found = {}
+    for threshold in (10, 5_000):
+        case: Case = {**SMALL, "policy": "grape-delay", "weight": 25, "threshold": threshold}
+        run(case, 1, tmp_path / str(threshold))
+        found[threshold] = measure(read_trace(spark, tmp_path / str(threshold)), case)
+
+    assert found[10]["moves"] > found[5_000]["moves"] == 0
+    assert found[10]["moved_first_s_mean"] < 60
+    reasons = [
+        msgspec.json.decode(row["reason"])
+        for row in pq.read_table(tmp_path / "10" / "decisions").to_pylist()
+        if row["policy"] == "grape"
+    ]
+    assert {(each["primary"], each["weight_percent"]) for each in reasons} == {("delay", 25)}
+
+
 # -- claims --------------------------------------------------------------------------------------
 
 

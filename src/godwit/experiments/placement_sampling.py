@@ -194,7 +194,7 @@ Here (GS5) the threshold is varied in the tree of 127 brokers with X = 16 and th
 workload; POP traces at most half of it in a minute.  GRAPE is set to load 100%.
 """,
     scales={
-        "small": Scale(cases(31, 4, {LOAD: (10, 40, 5_000), POP: (10, 40)}), seeds=1),
+        "small": Scale(cases(31, 4, {LOAD: (10, 40, 400, 5_000), POP: (10, 40)}), seeds=1),
         "paper": Scale(cases(127, 16, THRESHOLDS), seeds=3),
     },
     run=run,

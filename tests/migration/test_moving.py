@@ -168,14 +168,16 @@ def test_who_returns_from_a_broker_that_is_lost_need_not_wait_for_it() -> None:
     assert move.unconfirmed == {ANNOUNCED}
 
 
+@pytest.mark.parametrize("phase", [Phase.SUBSCRIBING, Phase.SWEEPING, Phase.PAUSING])
+def test_a_client_that_may_have_something_at_its_old_broker_stays_there(phase: Phase) -> None:
+    move = in_phase(phase)
+    assert move.lose_source() == [ToNew(Unsubscription(id=NEW))]
+    assert move.phase is Phase.STAYED
+
+
 @pytest.mark.parametrize(
     ("phase", "asked"),
-    [
-        (Phase.SWEEPING, [Hand(publication(1), 1), ToNew(TURNED)]),
-        (Phase.PAUSING, [ToNew(TURNED)]),
-        (Phase.TURNING, []),
-        (Phase.RETURNING, [ToNew(ASKED_ONCE_MORE)]),
-    ],
+    [(Phase.TURNING, []), (Phase.RETURNING, [ToNew(ASKED_ONCE_MORE)])],
 )
 def test_a_client_whose_old_broker_is_lost_is_at_the_new_one(
     phase: Phase, asked: list[Order]
@@ -184,21 +186,3 @@ def test_a_client_whose_old_broker_is_lost_is_at_the_new_one(
     assert move.lose_source() == [*asked, ToOld(Unsubscription(id=OLD))]
     assert move.phase is Phase.MOVED
     assert move.unconfirmed == {ANNOUNCED}
-
-
-def test_a_client_whose_old_broker_is_lost_waits_for_the_new_one() -> None:
-    move = in_phase(Phase.SUBSCRIBING)
-    assert move.lose_source() == []
-    assert move.on_new(SubscriptionInEffect(id=NEW)) == [
-        Hand(publication(1), 1),
-        ToNew(TURNED),
-        ToOld(Unsubscription(id=OLD)),
-    ]
-    assert move.phase is Phase.MOVED
-
-
-def test_a_client_that_loses_both_brokers_stays() -> None:
-    move = in_phase(Phase.SUBSCRIBING)
-    move.lose_source()
-    move.abort()
-    assert move.phase is Phase.STAYED

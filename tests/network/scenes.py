@@ -68,5 +68,5 @@ def line_of(client: Client) -> Connection:
 
 def cut(connection: Connection | None) -> None:
     """End a connection as a broken cable would; neither side has asked for it."""
-    if connection is not None and connection._transport is not None:
-        connection._transport.abort()
+    if connection is not None:
+        connection.lose()

@@ -15,6 +15,7 @@ from godwit.client import Client, Event, Events
 from godwit.errors import StayedError
 from godwit.network.settings import Limits
 from godwit.overlay.topology import random_tree
+from godwit.overlay.tree import TreeRouting
 from godwit.testing import MemoryNetwork
 
 LIMITS = Limits(link_s=0.15, session_s=0.6, heartbeat_s=0.1)
@@ -62,8 +63,14 @@ class Wanderer:
 
     @property
     def is_settled(self) -> bool:
+        """Is it at home somewhere, and all that it holds in effect?"""
         session = self.client.session
-        return self.client.line.connection is not None and session.is_idle and not session.is_moving
+        if self.client.line.connection is None or not session.is_idle or session.is_moving:
+            return False
+        routing = self._network.nodes[session.broker].broker.routing
+        assert isinstance(routing, TreeRouting)
+        (wanted,) = (routing._interests.get(held.id) for held in session.subscriptions.values())
+        return wanted is not None and wanted.in_effect
 
 
 async def crashes(network: MemoryNetwork, random: Random) -> None:
@@ -102,8 +109,13 @@ async def storm(seed: int) -> tuple[int, int]:
         for broker in set(topology.brokers) - set(network.nodes):
             await network.restart(broker)
 
-        await until(lambda: all(each.is_settled for each in wanderers))
-        await until(lambda: not wrong_tables(topology, network, [w.client for w in wanderers]))
+        clients = [each.client for each in wanderers]
+        await until(
+            lambda: (
+                all(each.is_settled for each in wanderers)
+                and not wrong_tables(topology, network, clients)
+            )
+        )
         since = {each.client.name: each.said for each in wanderers}
         for each in wanderers:
             for _ in range(10):

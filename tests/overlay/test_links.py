@@ -36,6 +36,8 @@ from godwit.content.messages import (
     Subscription,
     SubscriptionId,
     SubscriptionInEffect,
+    Telling,
+    Told,
 )
 from godwit.content.values import Value
 from godwit.overlay.topology import Topology, random_tree
@@ -44,6 +46,7 @@ from godwit.overlay.tree import Answers, TreeRouting
 B1, B3 = Neighbour("B1"), Neighbour("B3")
 ALICE, BOB, PAUL = Client("alice"), Client("bob"), Client("paul")
 ABOVE_1 = adv("paul/a1", "a > 1")
+ADVERTISEMENTS_TOLD = Told(telling=Telling.ADVERTISEMENTS)
 ABOVE_5, ABOVE_9 = sub("alice/s1", "a > 5"), sub("bob/s1", "a > 9")
 
 
@@ -55,7 +58,7 @@ def test_a_new_neighbour_is_told_every_advertisement_and_no_subscription() -> No
     assert b2.handle(ABOVE_1, PAUL) == [Confirm(PAUL, adv_in_effect(ABOVE_1))]
     b2.handle(ABOVE_5, ALICE)
 
-    assert b2.link_up(B1) == [Send(B1, ABOVE_1)]
+    assert b2.link_up(B1) == [Send(B1, ABOVE_1), Send(B1, ADVERTISEMENTS_TOLD)]
     # What was in effect stays so, whatever the new neighbour says.
     assert b2.handle(adv_in_effect(ABOVE_1), B1) == []
     other = adv("mary/a1", "a > 0")
@@ -67,7 +70,7 @@ def test_an_advertisement_under_way_waits_for_a_new_neighbour_too() -> None:
     b2 = TreeRouting(["B1"])
     b2.handle(ABOVE_1, PAUL)
 
-    assert b2.link_up(B3) == [Send(B3, ABOVE_1)]
+    assert b2.link_up(B3) == [Send(B3, ABOVE_1), Send(B3, ADVERTISEMENTS_TOLD)]
     assert b2.handle(adv_in_effect(ABOVE_1), B1) == []
     assert b2.handle(adv_in_effect(ABOVE_1), B3) == [Confirm(PAUL, adv_in_effect(ABOVE_1))]
 
@@ -136,7 +139,7 @@ def test_a_neighbour_that_comes_back_hears_everything_anew() -> None:
     b2.handle(sub_in_effect(ABOVE_5), B1)
 
     b2.link_down(B1)
-    assert b2.link_up(B1) == []
+    assert b2.link_up(B1) == [Send(B1, ADVERTISEMENTS_TOLD)]
     assert b2.handle(ABOVE_1, B1) == [Send(B3, ABOVE_1), Send(B1, ABOVE_5)]
     assert b2.handle(sub_in_effect(ABOVE_5), B1) == [], "Alice knows already"
     assert b2.tables().told == {"B1": ["alice/s1"], "B3": []}

@@ -42,7 +42,7 @@ def test_a_sweep_ends_at_the_client_that_asked_for_it() -> None:
 def test_directions_follow_links_that_come_and_go() -> None:
     routing = TreeRouting(["A", "B"])
     routing.handle(Present(broker="S"), A)
-    assert routing.link_up(C) == [Send(C, Present(broker="S"))]
+    assert Send(C, Present(broker="S")) in routing.link_up(C)
     assert routing.handle(Absent(broker="S"), B) == [], "it is not in that direction"
     absent = Absent(broker="S")
     assert routing.link_down(A) == [Send(B, absent), Send(C, absent)]

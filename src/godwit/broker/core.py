@@ -52,13 +52,17 @@ from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
     Client,
     ClientLeft,
+    ClientsReturned,
     Hop,
     LinkDown,
+    LinkRestarted,
     LinkUp,
     Module,
     Neighbour,
     Pinged,
     Received,
+    Recovered,
+    Recovering,
     Started,
     Stimulus,
     TimerFired,
@@ -78,6 +82,7 @@ from godwit.content.messages import (
     RoutingMessage,
     Sweep,
     Swept,
+    Told,
 )
 
 
@@ -132,6 +137,14 @@ class Broker:
                 return self._performed(self.routing.link_up(neighbour), now_s)
             case LinkDown(neighbour=neighbour):
                 return self._performed(self.routing.link_down(neighbour), now_s)
+            case LinkRestarted(neighbour=neighbour):
+                return self._performed(self.routing.link_restarted(neighbour), now_s)
+            case Recovering():
+                return self._performed(self.routing.recovering(), now_s)
+            case ClientsReturned():
+                return self._performed(self.routing.clients_returned(), now_s)
+            case Recovered():
+                return self._performed(self.routing.recovered(), now_s)
             case ClientLeft(client=client):
                 return self._on_client_left(client, now_s)
             case Pinged(module=module, client=pinging, round_trips_s=found):
@@ -164,7 +177,7 @@ class Broker:
         assert isinstance(hop, Client), f"{hop} submitted what the broker refuses: {reason}"
         if isinstance(message, Publication):
             about = f"{message.publisher}#{message.sequence}"
-        elif isinstance(message, Present | Absent | Sweep | Depart | Pause | Letter):
+        elif isinstance(message, Present | Absent | Sweep | Told | Depart | Pause | Letter):
             about = type(message).__name__
         else:
             about = message.id

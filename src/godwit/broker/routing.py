@@ -80,6 +80,27 @@ class Routing(Protocol):
         """A link is gone for good, and all that came over it is to be withdrawn."""
         ...
 
+    def link_restarted(self, neighbour: Neighbour) -> Sequence[Answer]:
+        """A neighbour has failed and is back: what it had told us holds until it has told all."""
+        ...
+
+    def recovering(self) -> Sequence[Answer]:
+        """The broker has failed and is back; its clients and neighbours are still to come."""
+        ...
+
+    def clients_returned(self) -> Sequence[Answer]:
+        """After a failure of this broker, its clients had time to come back."""
+        ...
+
+    def recovered(self) -> Sequence[Answer]:
+        """After a failure of this broker, its neighbours had time to tell what they know."""
+        ...
+
+    @property
+    def is_complete(self) -> bool:
+        """Has every neighbour told all it knows?"""
+        ...
+
     def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> Collection[Hop]:
         """Where copies of `publication` go from here: each hop once, never `last_hop`."""
         ...

@@ -71,6 +71,28 @@ class LinkDown(msgspec.Struct, frozen=True):
 
 
 @final
+class LinkRestarted(msgspec.Struct, frozen=True):
+    """A neighbour is back after a failure and knows nothing; we know what it had told us before."""
+
+    neighbour: Neighbour
+
+
+@final
+class Recovering(msgspec.Struct, frozen=True):
+    """The broker is itself back after a failure; its clients are still to come."""
+
+
+@final
+class ClientsReturned(msgspec.Struct, frozen=True):
+    """Clients that wanted to come back after a failure of this broker had time to."""
+
+
+@final
+class Recovered(msgspec.Struct, frozen=True):
+    """The broker knows again what it has to know."""
+
+
+@final
 class ClientLeft(msgspec.Struct, frozen=True):
     """A client ended its session, or let it expire: whatever it held is withdrawn."""
 
@@ -87,4 +109,16 @@ class Pinged(msgspec.Struct, frozen=True):
     """By broker; those that did not answer are missing."""
 
 
-Stimulus: TypeAlias = Received | TimerFired | Started | LinkUp | LinkDown | ClientLeft | Pinged
+Stimulus: TypeAlias = (
+    Received
+    | TimerFired
+    | Started
+    | LinkUp
+    | LinkDown
+    | LinkRestarted
+    | Recovering
+    | ClientsReturned
+    | Recovered
+    | ClientLeft
+    | Pinged
+)

@@ -48,6 +48,7 @@ from godwit.content.messages import (
 from godwit.content.values import Value
 from godwit.errors import GodwitError, RefusedError, UnreachableError, UsageError
 from godwit.matching.index import MatchingIndex
+from godwit.migration.moving import Phase
 from godwit.wire.addresses import url_address
 from godwit.wire.call import Opener, socket_opener
 from godwit.wire.frames import Dropped
@@ -160,6 +161,13 @@ class Client:
         if trouble is not None:
             raise trouble
 
+    def abort(self) -> None:
+        """Be gone at once and without a word, as if the process had died."""
+        self._state = _State.CLOSED
+        self.line.abort()
+        self._mover.abort()
+        self._end_all()
+
     def _end_all(self) -> None:
         closed = UsageError("the client was closed")
         for events in set(self._feeds.values()):
@@ -183,6 +191,11 @@ class Client:
         return None
 
     # -- moving --------------------------------------------------------------------------------
+
+    @property
+    def move_phase(self) -> Phase | None:
+        """How far the move is that is going on, if one is."""
+        return self._mover.phase
 
     async def move(self, url: str, *, within_s: float = MOVE_S) -> Moved:
         """Move to the broker at `url`, with all that the client holds; return on arrival.
@@ -230,7 +243,7 @@ class Client:
         """Publish a record under the advertisement that permits it.
 
         Returns when the publication is on its way, or will be once there is a connection; waits
-        while the broker is too far behind.  `flush` waits for the broker to take it in.
+        while too much is not acknowledged.  `flush` waits for that.
         """
         self._check_open()
         session = self.session
@@ -246,9 +259,11 @@ class Client:
             await self._until(lambda: session.waiting_bytes <= WAITING_BYTES_MAX // 2)
 
     async def flush(self) -> None:
-        """Wait until the broker has taken in all that was asked and published so far.
+        """Wait until all that was asked and published so far is acknowledged.
 
-        Raises RefusedError if it refused a publication since the last time.
+        A publication is when the subscribers have it, or brokers keep it for those that are away:
+        from then on no single failure can lose it.  Raises RefusedError if the broker refused one
+        since the last time.
         """
         self.line.flush()
         await self._until(lambda: self.session.is_idle)

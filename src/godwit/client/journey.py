@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from time import monotonic
 from typing import Protocol, assert_never
 
 import msgspec
@@ -24,6 +23,7 @@ from godwit.client.session import ClientSession
 from godwit.content.messages import (
     Advertisement,
     Notice,
+    Paused,
     Publication,
     Refusal,
     SubscriptionInEffect,
@@ -68,12 +68,13 @@ class Journey:
         self._place = place
         self._broker = broker
         self._within_s = within_s
-        self._start_s = monotonic()
+        self._start_s = _now_s()
         self._pause_s = 0.0
         self._pause_start_s = 0.0
         self._line = self._new_line()
         self._move: Move | None = None
         self._why = ""
+        self._paused: Paused | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -87,18 +88,18 @@ class Journey:
         session, source = self._session, self._session.broker
         await self._open()
         self._move = session.plan_move()
-        self._plan_time_out(self._start_s + self._within_s - monotonic())
+        self._plan_time_out(self._start_s + self._within_s - _now_s())
         self._carry_out(self._move.start())
         await self._over
         if self._move.phase is Phase.STAYED:
             raise StayedError(f"{session.name} stayed at {source}: {self._why}")
-        took_s = monotonic() - self._start_s
+        took_s = _now_s() - self._start_s
         return Moved(source, session.broker, took_s, self._pause_s)
 
     async def _open(self) -> None:
         pauses, refusals = Pauses(), 0
         while True:
-            left_s = self._start_s + self._within_s - monotonic()
+            left_s = self._start_s + self._within_s - _now_s()
             try:
                 await self._line.open(max(left_s, 0.0))
                 break
@@ -115,6 +116,14 @@ class Journey:
             self._line.hang_up("not the broker that was meant")
             raise StayedError(f"{answering} answers at {self._place.where}, not {self._broker}")
 
+    @property
+    def phase(self) -> Phase | None:
+        """None while the new broker is being called."""
+        return None if self._move is None else self._move.phase
+
+    def abort(self) -> None:
+        self._line.abort()
+
     def cancel(self, error: Exception) -> None:
         """The client is closed."""
         if self._timer is not None:
@@ -128,12 +137,22 @@ class Journey:
 
     def on_old(self, notice: Notice) -> None:
         """Something came over the home line."""
-        if self._is_under_way:
+        if not self._is_under_way:
+            return
+        if isinstance(notice, Paused) and not self._session.stream.is_idle:
+            self._paused = notice  # It has handled all; others on the way may not have.
+        else:
             self._carry_out(self._under_way.on_old(notice))
 
     def on_old_progress(self) -> None:
-        if self._is_under_way and self._session.is_forgotten:
+        if not self._is_under_way:
+            return
+        if self._session.is_forgotten:
+            self._why = self._why or f"{self._session.broker} has forgotten us"
             self._carry_out(self._under_way.lose_source())
+        elif self._paused is not None and self._session.stream.is_idle:
+            paused, self._paused = self._paused, None
+            self._carry_out(self._under_way.on_old(paused))
 
     def on_arrived(self, frame: Arrived, hops: int) -> None:
         """Something came over the new line."""
@@ -177,7 +196,7 @@ class Journey:
         move = self._under_way
         old_is_there = self._traveller.line.connection is not None
         new_is_there = self._line.connection is not None
-        if new_is_there and not old_is_there and move.phase is not Phase.SUBSCRIBING:
+        if new_is_there and not old_is_there and move.phase in (Phase.TURNING, Phase.RETURNING):
             self._carry_out(move.lose_source())
         elif move.phase is not Phase.RETURNING or not new_is_there:
             self._abort(f"not there within {self._within_s:g} s, still {move.phase.value}")
@@ -214,18 +233,25 @@ class Journey:
 
     def _note_pause(self, is_paused: bool) -> None:
         if is_paused and not self._session.is_paused:
-            self._pause_start_s = monotonic()
+            self._pause_start_s = _now_s()
         if self._session.is_paused and not is_paused:
-            self._pause_s += monotonic() - self._pause_start_s
+            self._pause_s += _now_s() - self._pause_start_s
         self._session.is_paused = is_paused
 
     def _finish(self, move: Move) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._over.set_result(None)
-        left = self._arrive(move) if move.phase is Phase.MOVED else self._line
+        left = self._arrive(move) if move.phase is Phase.MOVED else self._stay()
         self._session.settle()
         self._traveller.on_journey_over(left)
+
+    def _stay(self) -> Line:
+        """If our broker is never to be found again, we know where else to go."""
+        places = self._traveller.line.places
+        if self._place.where not in {place.where for place in places}:
+            places.append(self._place)
+        return self._line
 
     def _arrive(self, move: Move) -> Line:
         """The new line leads home from now on; the answer is the one that did so before."""
@@ -239,3 +265,7 @@ class Journey:
         for subscription in move.subscriptions.values():
             traveller.on_arrived(SubscriptionInEffect(id=session.known(subscription.id)), 0)
         return left
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -104,6 +104,13 @@ class Line:
             self.connection.close(Goodbye(reason=reason))
             self.connection = None
 
+    def abort(self) -> None:
+        """End the line at once, and without a word."""
+        if self.connection is not None:
+            self.connection.abort()
+            self.connection = None
+        self.hang_up("")
+
     async def _keep_connected(self, opened: asyncio.Future[None]) -> None:
         pauses, loop = Pauses(), asyncio.get_running_loop()
         lost_s = loop.time()
@@ -144,6 +151,8 @@ class Line:
         connection.beat_every(welcome.heartbeat_s)
         self._acknowledged = self.post.stream.received
         connection.write(lacking)
+        if self.post.stream.received:  # The broker may not have heard of that.
+            self._acknowledge()
         self.flush()
         self.listener.on_progress()
 

@@ -12,6 +12,7 @@ from godwit.client.journey import Journey, Moved, Traveller
 from godwit.client.line import Line, Place
 from godwit.content.messages import ID_LENGTH_MAX, MoveTo, Notice
 from godwit.errors import GodwitError, StayedError, UsageError
+from godwit.migration.moving import Phase
 from godwit.wire.call import Opener
 from godwit.wire.frames import Stayed
 
@@ -90,6 +91,18 @@ class Mover:
         farewell = Farewell(line, self._farewells.discard)
         if not farewell.is_over:
             self._farewells.add(farewell)
+
+    @property
+    def phase(self) -> Phase | None:
+        """Of the move that is going on, if one is."""
+        return None if self._journey is None else self._journey.phase
+
+    def abort(self) -> None:
+        for line in [farewell.line for farewell in self._farewells]:
+            line.abort()
+        if self._journey is not None:
+            self._journey.abort()
+        self.close()
 
     def close(self) -> None:
         closed = UsageError("the client was closed")

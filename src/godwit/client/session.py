@@ -264,9 +264,6 @@ class ClientSession(Post):
 
     def arrive(self, post: Post, move: Move) -> None:
         """We are at another broker, which has what `move` asked it for."""
-        if move.source_is_lost:
-            self._hold_again(self.stream)
-            self.restarts += move.may_have_missed
         self.stream, self.broker = post.stream, post.broker
         self.is_forgotten = post.is_forgotten
         self._holdings.arrive(move)
@@ -302,8 +299,13 @@ class ClientSession(Post):
         return any(used == id for used, _ in (*self._held, *_publications(self.stream)))
 
     @property
+    def unacknowledged(self) -> int:
+        """Publications that nobody has answered for yet."""
+        return len(self._held) + sum(1 for _ in _publications(self.stream))
+
+    @property
     def waiting_bytes(self) -> int:
-        """Published, and not known to be taken in by the broker."""
+        """Published, and not acknowledged."""
         stream = self.stream
         return stream.pending_bytes + stream.unacknowledged_bytes + self.held_bytes
 

@@ -7,6 +7,7 @@ wherever client names are, and a broker can tell whose they are.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated, NewType, TypeAlias, final
 
 import msgspec
@@ -167,6 +168,21 @@ class Swept(Wired, frozen=True, kw_only=True, tag=15):
     move: MoveNumber
 
 
+class Telling(IntEnum):
+    """How much a broker has told a neighbour of what it knows from its other sides."""
+
+    NOT_ALL = 0
+    ADVERTISEMENTS = 1
+    SUBSCRIPTIONS_TOO = 2
+
+
+@final
+class Told(Wired, frozen=True, kw_only=True, tag=26):
+    """To a neighbour: these are all from my side; what else I told you once is no more."""
+
+    telling: Telling
+
+
 @final
 class Depart(Wired, frozen=True, kw_only=True, tag=16):
     """A client tells its broker that it is about to move away."""
@@ -219,6 +235,7 @@ RoutingMessage: TypeAlias = (
     | Present
     | Absent
     | Sweep
+    | Told
 )
 #: What a client that moves asks of its brokers, besides what every client asks.
 MovingRequest: TypeAlias = Depart | Pause

@@ -25,8 +25,9 @@ A move that fails ends at one of the two brokers, and never in between:
 
     the new broker is lost, or      until TURNING: the client stays, as if nothing had happened
     it takes too long: `abort`      TURNING: RETURNING, with one edition more at the old broker
-    the old broker is lost:         once the new one has the subscriptions, the client is there;
-    `lose_source`                   its advertisements are in effect when that broker says so
+    the old broker is lost:         until TURNING: the client stays, and asks for everything again;
+    `lose_source`                   what is on its way there waits for that.  From then on it is at
+                                    the new one, and publishes when that one says that it may
 
 Departs  1. The thesis waits for a time at the end of which the old broker's queues should be
             empty.  Ours is a barrier: a sweep follows the publications (E6).
@@ -127,9 +128,6 @@ class Move:
         """As the broker has them that was asked last."""
         self.unconfirmed: set[str] = set()
         """What that broker has not said to be in effect."""
-        self.source_is_lost = False
-        self.may_have_missed = False
-        """Was something on its way to us, or from us, that is lost with the old broker?"""
         self._client = client
         self._source = source
         self._unconfirmed_at_source = set(unconfirmed)
@@ -171,20 +169,15 @@ class Move:
         return list(map(ToOld, self._next_editions()))
 
     def lose_source(self) -> list[Order]:
-        """The old broker is lost, with what it had: be at the new one as soon as may be."""
+        """The old broker has forgotten us."""
         assert not self.is_over, self.phase
-        self.source_is_lost = True
-        self.may_have_missed |= self.phase not in (Phase.TURNING, Phase.RETURNING)
         match self.phase:
-            case Phase.SUBSCRIBING:
-                return []
-            case Phase.SWEEPING | Phase.PAUSING:
-                orders = [*self._handed(), *map(ToNew, self._asked_for())]
+            case Phase.TURNING:
+                return self._arrive()
             case Phase.RETURNING:
-                orders = list(map(ToNew, self._next_editions()))
+                return [*map(ToNew, self._next_editions()), *self._arrive()]
             case _:
-                orders = []
-        return orders + self._arrive()
+                return self._stay()
 
     # -- what the brokers say ------------------------------------------------------------------
 
@@ -228,8 +221,6 @@ class Move:
 
     def _sweep(self) -> list[Order]:
         self.phase = Phase.SWEEPING
-        if self.source_is_lost:  # Nothing is on its way there that could be waited for.
-            return self.lose_source()
         return [ToNew(Sweep(client=self._client, to=self._source, move=self.number))]
 
     def _handed(self) -> list[Order]:

@@ -13,7 +13,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from msgspec.structs import asdict
@@ -33,20 +33,25 @@ from godwit.broker.effects import (
 from godwit.broker.stimuli import (
     Client,
     ClientLeft,
+    ClientsReturned,
     Hop,
     LinkDown,
+    LinkRestarted,
     LinkUp,
     Module,
     Neighbour,
     Pinged,
     Received,
+    Recovered,
+    Recovering,
     Started,
     Stimulus,
     TimerFired,
 )
-from godwit.content.messages import Letter, Message, MoveTo, Publication
+from godwit.content.messages import Letter, Message, MoveTo, Publication, Sweep
 from godwit.errors import PeerError
 from godwit.network.port import ClientPort, LinkPort, Port
+from godwit.network.recovery import Held, Recovery
 from godwit.network.settings import Limits
 from godwit.wire.connection import Connection
 from godwit.wire.frames import Hello, Welcome, encode, encode_body, framed
@@ -65,7 +70,9 @@ class BrokerNode:
         limits: Limits,
         output_bandwidth_bytes_s: float,
         secret: str = "",
+        neighbours: Iterable[str] = (),
     ) -> None:
+        """`neighbours` are those that are known to belong here; others may link, too."""
         self.broker = broker
         self.name = broker.name
         self.limits = limits
@@ -87,6 +94,10 @@ class BrokerNode:
         """Connections that have not said yet who they are."""
         self.is_stopping = False
         self._secret = secret
+        self._neighbours = frozenset(map(Neighbour, neighbours))
+        self._recovery: Recovery | None = None
+        self._may_have_failed = True
+        """Long enough ago, nobody remembers what was before."""
         self._touched: dict[Port, None] = {}
         # Of the read that is going on.
         self._messages = 0
@@ -101,6 +112,43 @@ class BrokerNode:
 
     def start(self) -> None:
         self._stimulate(Started())
+        asyncio.get_running_loop().call_later(self.limits.link_s, self._on_known)
+
+    # -- after a failure -----------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        """Somebody remembers this broker, which does not remember anything."""
+        if self._recovery is not None or not self._may_have_failed:
+            return
+        self._may_have_failed = False
+        log.warning("recovering", extra={"broker": self.name})
+        self._recovery = Recovery(self._neighbours, window_bytes=self.limits.window_bytes)
+        asyncio.get_running_loop().call_later(self.limits.restart_s, self._on_clients_returned)
+        self._stimulate(Recovering())
+
+    def _on_clients_returned(self) -> None:
+        if self._recovery is not None:
+            self._recovery.clients_are_back = True
+            self._stimulate(ClientsReturned())
+
+    def _on_known(self) -> None:
+        """The broker has been there for a while."""
+        self._may_have_failed = False
+        if self._recovery is not None:
+            self._recovery.has_taken_too_long = True
+            self._end_recovery_if_over(self._recovery)
+
+    def _end_recovery_if_over(self, recovery: Recovery) -> None:
+        linked = {hop for hop in self.ports if isinstance(hop, Neighbour)}
+        if not recovery.is_over(linked, is_complete=self.broker.routing.is_complete):
+            return
+        self._recovery = None
+        log.info("recovered", extra={"broker": self.name})
+        self._stimulate(Recovered())
+        for source, messages in recovery.all():
+            for message, hops, body in messages:
+                self.receive(source, message, hops, body)
+            self.finish_read(source)
 
     # -- peers come and go ---------------------------------------------------------------------
 
@@ -112,6 +160,7 @@ class BrokerNode:
         is_resuming = port is not None and hello.stream == port.stream.id
         if self.is_stopping and (hello.role == "client" or not is_resuming):
             raise PeerError(f"broker {self.name} is stopping")
+        was_known = False
         if port is not None and is_resuming:
             log.info("resumed", extra={"peer": hop.name, "stream": port.stream.id[:8]})
         else:
@@ -121,12 +170,19 @@ class BrokerNode:
             is_full = len(self.ports) >= self.limits.connections_max
             if is_full and port is None and hello.role == "client":
                 raise PeerError("too many connections")
+            if port is None and hello.stream:
+                self._recover()
+            was_known = port is not None
             port = self._open(hop, secrets.token_hex(16))
         stream = port.stream
         heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)
         connection.beat_every(heartbeat_s)
         welcome = Welcome(
-            name=self.name, stream=stream.id, received=stream.received, heartbeat_s=heartbeat_s
+            name=self.name,
+            stream=stream.id,
+            received=stream.received,
+            heartbeat_s=heartbeat_s,
+            was_known=was_known and not hello.stream,
         )
         connection.write(encode(welcome))
         self._attach(port, connection, hello.received if hello.stream == stream.id else 0)
@@ -154,8 +210,10 @@ class BrokerNode:
             raise PeerError(f"broker {welcome.name} is linked already")
         if welcome.received:
             raise PeerError(f"has received {welcome.received} frames of a stream that is new")
-        if known is not None:
-            self.remove(known, "has forgotten the stream")
+        if known is not None and known.hop != hop:
+            self.remove(known, "another broker answers in its place")
+        if known is None and welcome.was_known:
+            self._recover()
         port = self._open(hop, welcome.stream)
         assert isinstance(port, LinkPort)
         self._attach(port, connection, welcome.received)
@@ -164,6 +222,12 @@ class BrokerNode:
     def _open(self, hop: Client | Neighbour, stream_id: str) -> Port:
         """A port with a new stream, in the place of the one there may have been."""
         old = self.ports.get(hop)
+        if isinstance(old, LinkPort) and old.was_attached:
+            log.info("restarted", extra={"peer": hop.name, "kind": "neighbour"})
+            old.begin_again(stream_id)
+            if self._recovery is not None:
+                self._recovery.forget(old)
+            return old
         if old is not None:
             self.remove(old, "started anew")
         port: Port
@@ -177,8 +241,15 @@ class BrokerNode:
     def _attach(self, port: Port, connection: Connection, received: int) -> None:
         is_new = not port.was_attached
         port.attach(connection, received=received)
-        if is_new and isinstance(port.hop, Neighbour):
-            self._stimulate(LinkUp(port.hop))
+        if isinstance(port, LinkPort):
+            if is_new:
+                self._stimulate(LinkUp(port.hop))
+            elif port.kept is not None:
+                restarted = LinkRestarted(port.hop)
+                self._perform(self.broker.handle(restarted, now_s=self.now_s()), None)
+                port.put_kept()
+                port.flush()
+                self._flush()
 
     def on_away(self, port: Port, reason: str) -> None:
         log.info("away", extra={"peer": port.hop.name, "reason": reason})
@@ -191,6 +262,8 @@ class BrokerNode:
         log.info("removed", extra={"peer": port.hop.name, "reason": reason})
         del self.ports[port.hop]
         self._touched.pop(port, None)
+        if self._recovery is not None:
+            self._recovery.forget(port)
         port.close(reason)
         if isinstance(port.hop, Client):
             self.dropped["slow subscriber"] += port.traffic.dropped
@@ -209,6 +282,9 @@ class BrokerNode:
         self._flush()
 
     def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
+        if self._recovery is not None and isinstance(message, Publication | Sweep):
+            self._recovery.hold(source, Held(message, hops, body))
+            return
         if not self._messages:
             self._read_start_s = self.now_s()
         self._messages += 1
@@ -229,17 +305,19 @@ class BrokerNode:
 
     def finish_read(self, source: Port) -> None:
         touched = self._touched
+        positions: dict[Port, int] = {}
         while touched:
             port, _ = touched.popitem()
             port.flush()
-            # A link never waits for itself: two brokers that do would wait for ever.
-            if port.is_congested and (port is not source or isinstance(port, ClientPort)):
-                source.wait_for(port)
-        if source.blockers:
-            source.hold_back(self._bytes)
-        source.acknowledge()
+            if port is not source:  # Two peers that wait for each other would do so for ever.
+                positions[port] = port.stream.position
+        recovery = self._recovery
+        if recovery is None or not recovery.holds(source):
+            source.passed_on(self._bytes, positions)
         if self._messages:
             self._meter()
+        if recovery is not None:
+            self._end_recovery_if_over(recovery)
 
     def _meter(self) -> None:
         """Count what one read amounted to."""
@@ -256,6 +334,8 @@ class BrokerNode:
         """Something other than a message of a peer."""
         self._perform(self.broker.handle(stimulus, now_s=self.now_s()), None)
         self._flush()
+        if self._recovery is not None:
+            self._end_recovery_if_over(self._recovery)
 
     def _flush(self) -> None:
         while self._touched:
@@ -282,7 +362,9 @@ class BrokerNode:
                     continue  # A module writes to a neighbour that has just gone.
                 port = ports[effect.to]
                 touched[port] = None
-                if type(message) is not Publication:
+                if type(message) is Sweep:
+                    port.put_publication(encode(message), is_control=False)
+                elif type(message) is not Publication:
                     port.put(encode(message, effect.hops))
                 elif effect.hops > HOPS_MAX:
                     self.dropped["too many hops"] += 1

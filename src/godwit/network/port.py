@@ -1,19 +1,16 @@
 """One peer as the broker sees it: a stream, a connection while there is one, and a queue.
 
-    connected   what is put leaves with the next flush
-    congested   connected, but it does not take or acknowledge what is written: whoever sends to
-                it gets no acknowledgements until it does, and stops when its window is full
-                (back-pressure)
+    connected   what is put leaves with the next flush, as far as the peer takes it
     away        not connected: what is put waits for it to come back, for a while
 
-Holding back the sources of a congested port cannot lock a tree up: a source is held back only by
-the hops that its own messages went to, never by the hop they came from, so the waiting has no
-cycle.  It is done by silence and not by reading no more, because acknowledgements come in between
-messages: two links that are congested because of each other must hear each other's.
+What came from a peer is acknowledged when those have acknowledged it to whom it was passed on
+(answering.py).  Until then the peer can send it again, and when its window is full it stops
+(back-pressure).  That is done by silence and not by reading no more, because acknowledgements
+come in between messages: two links that are slow because of each other must hear each other's.
 
-A subscriber may hold its publishers back for `patience_s` in a row.  After that it is isolated:
-it holds nobody back, and what exceeds its queue is dropped, counted, and reported to it in the
-place of what is missing.  When it has caught up it is like any other again.
+A subscriber that acknowledges nothing may hold its publishers back for `patience_s`.  After that
+it is isolated: the broker answers for it, and what exceeds its queue is dropped, counted, and
+reported to it in the place of what is missing.  When it has caught up it is like any other again.
 """
 
 from __future__ import annotations
@@ -26,12 +23,14 @@ from typing import Protocol, assert_never
 
 from godwit.broker.meters import Meters
 from godwit.broker.stimuli import Client, Neighbour
-from godwit.content.messages import Message
+from godwit.content.messages import Message, Publication, Sweep
+from godwit.network.answering import Unanswered
 from godwit.network.settings import Limits
 from godwit.wire.connection import Connection
 from godwit.wire.frames import (
     DECODE_ERRORS,
     FRAME_BYTES_MAX,
+    HEADER,
     STAMP_BYTES,
     Acknowledge,
     Dropped,
@@ -49,7 +48,7 @@ from godwit.wire.stream import Stream
 
 #: Beyond our own window, what a peer may send ahead of our acknowledgements: a client's window,
 #: and one more write, which may be a large frame.
-HELD_BACK_BYTES_SPARE = 4 * FRAME_BYTES_MAX
+UNANSWERED_BYTES_SPARE = 4 * FRAME_BYTES_MAX
 
 
 class Owner(Protocol):
@@ -106,19 +105,17 @@ class Port(ABC):
         self._owner = owner
         self._limits = owner.limits
         self._acknowledged = 0
-        self._held_back_bytes = 0
         self._backlog_bytes = 0
-        self.blockers: set[Port] = set()
-        self.sources: set[Port] = set()
+        self._is_closed = False
+        self.unanswered: Unanswered[Port] = Unanswered()
+        """What came from this peer, and is not acknowledged."""
+        self.waiters: dict[Port, None] = {}
+        """Whom something is not acknowledged because of this peer."""
         self._return_timer: asyncio.TimerHandle | None = None
 
     @property
     def is_connected(self) -> bool:
         return self.connection is not None
-
-    @property
-    def is_congested(self) -> bool:
-        return self.connection is not None and not self._can_write(self.connection)
 
     def _can_write(self, connection: Connection) -> bool:
         return (
@@ -139,11 +136,11 @@ class Port(ABC):
         self.detached.clear()
         connection.receiver = self
         connection.frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
-        self._acknowledged = self.stream.received
-        self._held_back_bytes = 0
         if lacking:
             connection.write(lacking)
-        self._relieve()
+        if self._acknowledged:  # It may not have heard of that.
+            connection.write(encode(Acknowledge(received=self._acknowledged)))
+        self.flush()
 
     def part(self, reason: str) -> None:
         """Say goodbye, and listen until the peer has hung up."""
@@ -160,15 +157,13 @@ class Port(ABC):
         self.detached.set()
         self._owner.meters.on_dequeued(self._backlog_bytes)
         self._backlog_bytes = 0
-        self._release_sources()
-        for blocker in self.blockers:
-            blocker.sources.discard(self)
-        self.blockers.clear()
+        self._is_closed = True
+        self.unanswered.clear()
+        self._release_waiters()
 
     def on_lost(self, reason: str, *, broke_rules: bool) -> None:
         self.connection = None
         self.detached.set()
-        self._release_sources()
         if broke_rules:
             self._owner.finish_read(self)  # What it said before that counts.
             self._owner.refused += 1
@@ -197,8 +192,8 @@ class Port(ABC):
         """Queue a publication, if there is room."""
 
     def put(self, frame: bytes) -> None:
-        """Queue anything else."""
-        self.stream.put(frame)
+        """Queue anything else; if the peer fails, nobody will send it that again."""
+        self.stream.put_uncounted(frame)
 
     def flush(self) -> None:
         """Write what is queued, as far as the peer takes it."""
@@ -220,52 +215,48 @@ class Port(ABC):
             owner.meters.on_queued(backlog_bytes - self._backlog_bytes)
             self._backlog_bytes = backlog_bytes
 
-    def acknowledge(self) -> None:
-        """Confirm what has come in since the last time, unless this peer is held back."""
-        received = self.stream.received
-        if self.connection is not None and received != self._acknowledged and not self.blockers:
-            self._acknowledged = received
-            self.connection.write(encode(Acknowledge(received=received)))
+    # -- acknowledgements ----------------------------------------------------------------------
 
-    # -- back-pressure -------------------------------------------------------------------------
+    def passed_on(self, size_bytes: int, positions: dict[Port, int]) -> None:
+        """All that has come in was handled; so much of it, by now, went to other peers."""
+        self.unanswered.add(self.stream.received, size_bytes, positions)
+        self.settle()
 
-    def wait_for(self, congested: Port) -> None:
-        """Confirm nothing to this peer until `congested` takes what is written to it."""
+    def settle(self) -> None:
+        """Acknowledge what others have acknowledged to us."""
+        answered, answerer = self.unanswered.settle()
+        if answerer is not None:
+            answerer.waiters[self] = None
+            answerer.on_waited_for()
+        has_news = answered > self._acknowledged
+        if has_news:
+            self._acknowledged = answered
         if self.connection is None:
             return
-        self.blockers.add(congested)
-        congested.sources.add(self)
-        congested.on_waited_for()
+        limit_bytes = self._limits.window_bytes + UNANSWERED_BYTES_SPARE
+        if self.unanswered.size_bytes > limit_bytes:
+            self.connection.pause_reading()  # It was told to stop, and does not.
+        else:
+            self.connection.resume_reading()
+        if has_news:
+            self.connection.write(encode(Acknowledge(received=answered)))
 
-    def hold_back(self, read_bytes: int) -> None:
-        """So much was read from a peer that is held back; one that does not stop is made to."""
-        self._held_back_bytes += read_bytes
-        limit_bytes = self._limits.window_bytes + HELD_BACK_BYTES_SPARE
-        if self._held_back_bytes > limit_bytes and self.connection is not None:
-            self.connection.pause_reading()
+    def has_answered(self, position: int) -> bool:
+        return self._is_closed or self.stream.answered >= position
 
     def on_waited_for(self) -> None:  # noqa: B027  Most peers do not mind.
-        """Somebody is held back because of this peer."""
+        """Somebody gets no acknowledgement because of this peer."""
 
-    def _release_sources(self) -> None:
-        for source in self.sources:
-            source.blockers.discard(self)
-            if not source.blockers:
-                source.go_on()
-        self.sources.clear()
+    def _release_waiters(self) -> None:
+        """The peer has acknowledged something, or is not waited for any more."""
+        waiters, self.waiters = self.waiters, {}
+        for waiter in waiters:
+            waiter.settle()
 
-    def go_on(self) -> None:
-        """Nobody holds this peer back any more."""
-        self._held_back_bytes = 0
-        if self.connection is not None:
-            self.connection.resume_reading()
-        self.acknowledge()
-
-    def _relieve(self) -> None:
-        """Something was taken or acknowledged: write on, and let the sources go on."""
+    def _go_on(self) -> None:
+        """Something was taken or acknowledged: write on, and let others go on."""
         self.flush()
-        if self.sources and not self.is_congested:
-            self._release_sources()
+        self._release_waiters()
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -290,7 +281,7 @@ class Port(ABC):
         match signal:
             case Acknowledge(received=received):
                 self.stream.acknowledge(received)
-                self._relieve()
+                self._go_on()
             case Goodbye(reason=reason):
                 if self.connection is not None:  # It does not wait for ours.
                     self.connection.close()
@@ -303,12 +294,10 @@ class Port(ABC):
         self._owner.finish_read(self)
 
     def on_writable(self) -> None:
-        self._relieve()
+        self.flush()
 
     def on_heartbeat(self) -> None:
         if self.connection is not None:
-            if not self.blockers:
-                self._acknowledged = self.stream.received
             self.connection.write(encode(Acknowledge(received=self._acknowledged)))
 
 
@@ -321,10 +310,6 @@ class ClientPort(Port):
         self._missing = 0
         self._is_isolated = False
         self._patience_timer: asyncio.TimerHandle | None = None
-
-    @property
-    def is_congested(self) -> bool:
-        return not self._is_isolated and super().is_congested
 
     @property
     def _return_s(self) -> float:
@@ -348,39 +333,43 @@ class ClientPort(Port):
     def put(self, frame: bytes) -> None:
         super().put(frame)
         # Answers are never dropped: they answer requests, and who asks should listen.
-        waiting_bytes = self.stream.pending_bytes
-        is_left_behind = self._is_isolated or self.connection is None
-        if waiting_bytes > 2 * self._limits.client_queue_bytes and is_left_behind:
+        if self.stream.pending_bytes > 2 * self._limits.client_queue_bytes:
             self._give_up("asks, and does not read the answers")
 
     def flush(self) -> None:
         super().flush()
-        if not self.stream.pending_bytes:
-            if self._missing:
-                self._report_missing()
-                super().flush()
-            self._is_isolated = self._is_isolated and super().is_congested
+        if not self.stream.pending_bytes and self._missing:
+            self._report_missing()
+            super().flush()
+
+    def _go_on(self) -> None:
+        super()._go_on()
+        connection = self.connection
+        if not self.stream.pending_bytes and connection is not None and self._can_write(connection):
+            self._is_isolated = False
 
     def _report_missing(self) -> None:
         self.stream.put(encode(Dropped(count=self._missing)))
         self._missing = 0
+
+    def has_answered(self, position: int) -> bool:
+        return self._is_isolated or super().has_answered(position)
 
     def on_waited_for(self) -> None:
         if self._patience_timer is None:
             loop = asyncio.get_running_loop()
             self._patience_timer = loop.call_later(self._limits.patience_s, self._isolate)
 
-    def _release_sources(self) -> None:
-        super()._release_sources()
+    def _release_waiters(self) -> None:
         if self._patience_timer is not None:
             self._patience_timer.cancel()
             self._patience_timer = None
+        super()._release_waiters()
 
     def _isolate(self) -> None:
-        if self.is_congested:
-            self._is_isolated = True
-            self.traffic.isolations += 1
-        self._release_sources()
+        self._is_isolated = True
+        self.traffic.isolations += self.is_connected
+        self._release_waiters()
 
     _decode = staticmethod(decode_from_client)
 
@@ -391,6 +380,8 @@ class LinkPort(Port):
     def __init__(self, owner: Owner, stream_id: str, name: str) -> None:
         super().__init__(owner, stream_id)
         self.hop: Neighbour = Neighbour(name)
+        self.kept: list[bytes] | None = None
+        """If the neighbour has forgotten the stream: what it has to get once more."""
 
     @property
     def _return_s(self) -> float:
@@ -402,9 +393,33 @@ class LinkPort(Port):
         else:
             self.stream.put(frame)
 
+    def begin_again(self, stream_id: str) -> None:
+        """The neighbour has forgotten the stream: keep what it may not have passed on.
+
+        Routing tables are told anew.  What policies say is out of date.
+        """
+        old, self.stream = self.stream, Stream(stream_id)
+        self.kept = [frame for frame in old.frames() if _is_counted(frame)]
+        self.stream.begin_at(old.position - len(self.kept))
+        self.unanswered.clear()
+        self._acknowledged = 0
+
+    def put_kept(self) -> None:
+        """Behind the tables."""
+        for frame in self.kept or ():
+            self.stream.put(frame)
+        self.kept = None
+
     def flush(self) -> None:
         super().flush()
         if not self.is_connected and self.stream.pending_bytes > self._limits.link_queue_bytes:
             self._give_up("was away, and too much was waiting for it")
 
     _decode = staticmethod(decode_from_broker)
+
+
+def _is_counted(frame: bytes) -> bool:
+    message = decode_from_broker(frame[HEADER.size :])
+    return isinstance(message, Sweep) or (
+        isinstance(message, Publication) and not message.is_control
+    )

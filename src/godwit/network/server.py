@@ -190,4 +190,5 @@ def make_node(
         limits=network.limits,
         output_bandwidth_bytes_s=bandwidth,
         secret=network.secret,
+        neighbours=network.topology.neighbours(settings.id),
     )

@@ -55,8 +55,13 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     link_s: Seconds = 10.0
     """A neighbour that lost its connection may come back within this time, and nothing is lost."""
 
+    restart_s: Seconds = 2.0
+    """A broker that comes back after a failure waits so long for its clients before it passes
+    anything on."""
+
     patience_s: Seconds = 1.0
-    """A slow subscriber may hold its publishers back for so long in a row, then it is isolated."""
+    """A subscriber that acknowledges nothing may hold its publishers back for so long; then it is
+    isolated."""
 
     client_queue_bytes: Bytes = 16 * 1024 * 1024
     """What waits for a client that is away or isolated at most; publications beyond that are

@@ -39,6 +39,9 @@ class AdvertisementEntry:
     has_turned: bool = False
     """Has its publisher been elsewhere, as far as this broker knows?"""
 
+    is_in_doubt: bool = False
+    """Did the neighbour that told us of it fail, and not repeat it yet?"""
+
 
 @dataclass(slots=True, eq=False)
 class SubscriptionEntry:
@@ -52,6 +55,9 @@ class SubscriptionEntry:
 
     in_effect: bool = False
     """Whether `last_hop` has been told that it is in effect; it is told once."""
+
+    is_in_doubt: bool = False
+    """Did the neighbour that told us of it fail, and not repeat it yet?"""
 
 
 class AdvertisementTable:

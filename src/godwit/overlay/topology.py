@@ -53,6 +53,14 @@ class Topology:
                     frontier.append(neighbour)
         return found
 
+    def path(self, source: str, target: str) -> list[str]:
+        """A shortest way, both ends included."""
+        distance = self.distances(target)
+        way = [source]
+        while way[-1] != target:
+            way.append(min(self._neighbours[way[-1]], key=distance.__getitem__))
+        return way
+
     @property
     def diameter(self) -> int:
         return max(max(self.distances(broker).values()) for broker in self.brokers)

@@ -6,7 +6,8 @@ Words    SRT -> AdvertisementTable; PRT -> InterestTable; sentTo and suppressed 
 Claim    Once a subscription is in effect, every publication that matches it and that is
          published under an advertisement in effect reaches it exactly once, in publisher order.
 
-    links            a new neighbour is told the advertisements; what a lost one told is withdrawn
+    links            a new neighbour is told the advertisements; what a lost one told is withdrawn;
+                     what one told that has failed holds until it has told all again (telling.py)
     advertisements   flood; are confirmed from the leaves back to the publisher
     publishers       that move advertise again, with the next edition: that goes where the former
                      edition came from, turns it round on its way, and is confirmed behind the
@@ -63,6 +64,8 @@ from godwit.content.messages import (
     SubscriptionId,
     SubscriptionInEffect,
     Sweep,
+    Telling,
+    Told,
     Unadvertisement,
     Unsubscription,
 )
@@ -74,6 +77,7 @@ from godwit.overlay.tables import (
     Link,
     SubscriptionEntry,
 )
+from godwit.overlay.telling import Tellings
 
 Answers = list[Answer]
 
@@ -89,6 +93,12 @@ class TreeRouting:
         self._advertisements = AdvertisementTable()
         self._interests = InterestTable()
         self._presence = Presence()
+        self._tellings = Tellings(self._links)
+        self._is_recovering = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self._tellings.is_complete
 
     @property
     def subscription_count(self) -> int:
@@ -125,6 +135,8 @@ class TreeRouting:
                 return self._presence.on_absent(broker, last_hop, list(self._links))
             case Sweep():
                 return self._presence.on_sweep(message)
+            case Told(telling=telling):
+                return self._on_told(telling, last_hop)
             case _:
                 assert_never(message)
 
@@ -140,17 +152,70 @@ class TreeRouting:
             # What is in effect already stays so: in effect means on the links there were.
             if entry.awaited:
                 entry.awaited[neighbour] = entry.advertisement.edition
-        return answers + self._presence.link_up(neighbour)
+        self._tellings.begin(neighbour)
+        return [*answers, *self._presence.link_up(neighbour), *self._tellings.due()]
+
+    def link_restarted(self, neighbour: Neighbour) -> Answers:
+        """Tell a neighbour again what it was told; doubt what it told us, and act on it still."""
+        link = self._links[neighbour]
+        answers: Answers = []
+        for entry in self._advertisements:
+            entry.is_in_doubt |= entry.last_hop == neighbour
+            if entry.last_hop != neighbour:
+                answers.append(Send(neighbour, entry.advertisement))
+        for interest in self._interests:
+            interest.is_in_doubt |= interest.last_hop == neighbour
+            if link.was_sent(interest):
+                answers.append(Send(neighbour, interest.subscription))
+        self._tellings.begin(neighbour)
+        return [*answers, *self._presence.link_up(neighbour), *self._tellings.due()]
+
+    def recovering(self) -> Answers:
+        self._is_recovering = True
+        self._tellings.clients_are_back = False
+        return []
+
+    def clients_returned(self) -> Answers:
+        self._tellings.clients_are_back = True
+        return [*self._tellings.due()]
+
+    def recovered(self) -> Answers:
+        """Only now is it known to whom a subscription has to be told to be in effect."""
+        self._is_recovering = False
+        answers = self.clients_returned()
+        for interest in self._interests:
+            answers += self._confirm_if_complete(interest)
+        return answers
+
+    def _on_told(self, telling: Telling, last_hop: Hop) -> Answers:
+        """A neighbour that had failed has told all again: what it did not repeat is withdrawn."""
+        assert isinstance(last_hop, Neighbour), "clients do not say that"
+        self._tellings.hear(last_hop, telling)
+        answers: Answers = []
+        for entry in list(self._advertisements):
+            if entry.is_in_doubt and entry.last_hop == last_hop:
+                answers += self._withdraw(entry)
+        if telling is Telling.SUBSCRIPTIONS_TOO:
+            answers += self._withdraw_interests(
+                [i for i in self._interests if i.is_in_doubt and i.last_hop == last_hop], last_hop
+            )
+        return [*answers, *self._tellings.due()]
+
+    def _withdraw_interests(self, gone: list[SubscriptionEntry], last_hop: Hop) -> Answers:
+        for interest in gone:
+            interest.in_effect = True  # Nobody waits for any of them any more.
+        answers: Answers = []
+        for interest in gone:
+            answers += self._on_unsubscription(interest.subscription.id, last_hop)
+        return answers
 
     def link_down(self, neighbour: Neighbour) -> Answers:
         """Withdraw all that came from a neighbour, and wait no longer for its confirmations."""
         del self._links[neighbour]
+        self._tellings.end(neighbour)
         answers: Answers = []
         gone = [interest for interest in self._interests if interest.last_hop == neighbour]
-        for interest in gone:
-            interest.in_effect = True  # Nobody waits for any of them any more.
-        for interest in gone:
-            answers += self._on_unsubscription(interest.subscription.id, neighbour)
+        answers += self._withdraw_interests(gone, neighbour)
         for entry in list(self._advertisements):
             if entry.last_hop == neighbour:
                 answers += self._withdraw(entry)
@@ -159,7 +224,8 @@ class TreeRouting:
         for interest in self._interests:
             interest.unconfirmed.discard(neighbour)
             answers += self._confirm_if_complete(interest)
-        return answers + self._presence.link_down(neighbour, list(self._links))
+        answers += self._presence.link_down(neighbour, list(self._links))
+        return [*answers, *self._tellings.due()]
 
     # -- advertisements ------------------------------------------------------------------------
 
@@ -170,6 +236,8 @@ class TreeRouting:
             self._advertisements.add(entry)
             return self._flood(entry)
         edition = known.advertisement.edition
+        if advertisement.edition >= edition and last_hop == known.last_hop:
+            known.is_in_doubt = False
         if advertisement.edition > edition:
             known.advertisement = replace(known.advertisement, edition=advertisement.edition)
             if last_hop == known.last_hop:
@@ -193,6 +261,7 @@ class TreeRouting:
         """The publisher is at `new` from now on; what wants its publications goes there too."""
         old = entry.last_hop
         self._advertisements.turn(entry, new)
+        entry.is_in_doubt = False
         if isinstance(new, Neighbour):
             entry.awaited.pop(new, None)
         answers = self._tell_announced(entry.advertisement, new)
@@ -284,6 +353,8 @@ class TreeRouting:
     def _on_subscription(self, subscription: Subscription, last_hop: Hop) -> Answers:
         known = self._interests.get(subscription.id)
         if known is not None:  # A repetition, or an id used twice: the first one stands.
+            if last_hop == known.last_hop:
+                known.is_in_doubt = False
             return self._confirm_subscription(known, last_hop) if known.in_effect else []
         entry = self._interests.add(subscription, last_hop)
         answers: Answers = []
@@ -348,7 +419,7 @@ class TreeRouting:
         return answers
 
     def _confirm_if_complete(self, entry: SubscriptionEntry) -> Answers:
-        if entry.in_effect or entry.unconfirmed:
+        if entry.in_effect or entry.unconfirmed or self._is_recovering:
             return []
         entry.in_effect = True
         return self._confirm_subscription(entry, entry.last_hop)

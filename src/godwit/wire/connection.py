@@ -103,6 +103,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def lose(self) -> None:
+        """End the connection as a broken cable would: both receivers are told."""
+        if self._transport is not None:
+            self._transport.abort()
+
     # -- what the event loop does --------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

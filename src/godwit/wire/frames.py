@@ -86,6 +86,9 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT_S
     """How often both sides say something at least: what the more impatient one wants."""
 
+    was_known: bool = False
+    """Has the broker heard of the caller before, which does not seem to remember it?"""
+
 
 @final
 class Acknowledge(Wired, frozen=True, kw_only=True, tag=22):

@@ -4,11 +4,16 @@
 
 When a connection is lost, both sides keep what the other has not acknowledged.  When they meet
 again, each says how many frames it has received, and the other goes on from there: nothing is lost
-and nothing comes twice.  A peer that has forgotten the stream (it restarted, or gave up waiting)
+and nothing comes twice.  To have received a frame is less than to acknowledge it: who does that
+answers for it.  A peer that has forgotten the stream (it restarted, or gave up waiting)
 says so, and both start from nothing.
+
+Whoever puts a frame may want to know when the peer has it: `position` counts the frames that were
+put, but for those that overtake others and those that nobody asks about, and `answered` follows it.
 
 S1  Frames are numbered 1, 2, 3 ... in the order in which they are taken.
 S2  What was taken and not acknowledged can be taken again, from any number on.
+S3  When `answered` has reached a position, the peer has all that was counted up to there.
 """
 
 from __future__ import annotations
@@ -26,8 +31,9 @@ CHUNK_BYTES = 262_144
 
 class Stream:
     __slots__ = (
-        "_control", "_pending", "_unacknowledged", "acknowledged", "id", "pending_bytes",
-        "received", "taken", "unacknowledged_bytes",
+        "_base", "_control", "_pending", "_taken_in_turn", "_unacknowledged", "_uncounted",
+        "acknowledged", "answered", "id", "pending_bytes", "received", "taken",
+        "unacknowledged_bytes",
     )  # fmt: skip
 
     def __init__(self, id: str) -> None:
@@ -38,14 +44,35 @@ class Stream:
         self.acknowledged = 0
         self.pending_bytes = 0
         self.unacknowledged_bytes = 0
+        self.answered = 0
         self._pending: list[bytes] = []
         self._control: list[bytes] = []
-        # (number of its last frame, the frames), oldest first.
-        self._unacknowledged: deque[tuple[int, bytes]] = deque()
+        # (number of its last frame, position then, the frames), oldest first.
+        self._unacknowledged: deque[tuple[int, int, bytes]] = deque()
+        # Frames that were taken in the order of putting; where among them, and those that are
+        # pending, some are that do not count; and what makes a position of their number.
+        self._taken_in_turn = 0
+        self._uncounted: deque[int] = deque()
+        self._base = 0
 
     def put(self, frame: bytes) -> None:
         self._pending.append(frame)
         self.pending_bytes += len(frame)
+
+    def put_uncounted(self, frame: bytes) -> None:
+        """Put a frame that has no position: nobody will ask whether the peer has it."""
+        self.put(frame)
+        self._uncounted.append(self._taken_in_turn + len(self._pending))
+
+    @property
+    def position(self) -> int:
+        """Of the last frame that was put."""
+        return self._base + self._taken_in_turn + len(self._pending) - len(self._uncounted)
+
+    def begin_at(self, position: int) -> None:
+        """Count on from here; nothing has been taken yet."""
+        self._base += position - self.position
+        self.answered = position
 
     def put_first(self, frame: bytes) -> None:
         """Put a frame before everything that is pending, but for others that were put first."""
@@ -70,8 +97,14 @@ class Stream:
         del lane[:count]
         self.taken += count
         self.pending_bytes -= len(frames)
+        if lane is self._pending:
+            self._taken_in_turn += count
+            while self._uncounted and self._uncounted[0] <= self._taken_in_turn:
+                self._uncounted.popleft()
+                self._base -= 1
         if frames:
-            self._unacknowledged.append((self.taken, frames))
+            position = self._base + self._taken_in_turn
+            self._unacknowledged.append((self.taken, position, frames))
             self.unacknowledged_bytes += len(frames)
         return frames
 
@@ -93,23 +126,23 @@ class Stream:
         self.acknowledged = max(self.acknowledged, received)
         waiting = self._unacknowledged
         while waiting and waiting[0][0] <= received:
-            self.unacknowledged_bytes -= len(waiting.popleft()[1])
+            _, self.answered, frames = waiting.popleft()
+            self.unacknowledged_bytes -= len(frames)
 
     def take_again(self, received: int) -> bytes:
         """What the peer lacks of that which was taken, if it has received so many frames."""
         if received < self.acknowledged:  # What it wants is forgotten.
             raise PeerError(f"has {received} frames, but acknowledged {self.acknowledged}")
-        self.acknowledge(received)
-        if not self._unacknowledged:
-            return b""
-        frames = b"".join(chunk for _, chunk in self._unacknowledged)
+        if received > self.taken:
+            raise PeerError(f"has {received} frames of {self.taken}")
+        frames = b"".join(chunk for *_, chunk in self._unacknowledged)
         missing = self.taken - received
         starts = list(_frame_starts(frames))
         return frames[starts[len(starts) - missing] :] if missing else b""
 
     def frames(self) -> Iterator[bytes]:
         """Everything that the peer may not have, frame by frame, oldest first."""
-        chunks = [chunk for _, chunk in self._unacknowledged]
+        chunks = [chunk for *_, chunk in self._unacknowledged]
         frames = b"".join(chunks) + b"".join(self._control) + b"".join(self._pending)
         starts = [*_frame_starts(frames), len(frames)]
         for start, end in pairwise(starts):

@@ -14,6 +14,8 @@ from godwit.wire.frames import (
     Acknowledge,
     Dropped,
     Goodbye,
+    HowFar,
+    RoundTrips,
     Stayed,
     ToClient,
     Welcome,
@@ -24,7 +26,7 @@ from godwit.wire.frames import (
 from godwit.wire.stream import Stream
 
 #: What is numbered, and means something to the client.
-Arrived: TypeAlias = Publication | Notice | Dropped
+Arrived: TypeAlias = Publication | Notice | Dropped | HowFar
 Signalled: TypeAlias = Acknowledge | Goodbye
 
 
@@ -38,7 +40,7 @@ class Post:
         self.is_forgotten = False
         """Has the broker lost what we had told it?"""
 
-    def put(self, message: Message | Stayed) -> None:
+    def put(self, message: Message | Stayed | RoundTrips) -> None:
         self.stream.put(encode(message))
 
     def welcome(self, welcome: Welcome) -> bytes:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from msgspec import structs
+
 from godwit import placement
 from godwit.broker.modules import PolicyModule
 from godwit.experiments.watched import run_watched
@@ -71,12 +73,12 @@ def modules_of(case: Case, seed: int) -> Callable[[str], Sequence[PolicyModule]]
     match placement.named(str(case["policy"])):
         case PopSettings() as pop:
             window = threshold // 2
-            pop = replace(pop, traces_per_decision=threshold, traces_per_window=window)
+            pop = structs.replace(pop, traces_per_decision=threshold, traces_per_window=window)
             return placement.modules(pop, seed=seed)
         case GrapeSettings() as grape:
             weight = float(case.get("weight", grape.weight_percent))
             return placement.modules(
-                replace(grape, publications_per_session=threshold, weight_percent=weight)
+                structs.replace(grape, publications_per_session=threshold, weight_percent=weight)
             )
         case None:
             return placement.modules("static")

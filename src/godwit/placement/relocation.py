@@ -38,11 +38,12 @@ class Phase(Enum):
 
 
 class Action:
-    """What is reported of a decision.  That a move is done, the driver reports."""
+    """What is reported of a decision.  That a client has arrived, the simulator reports."""
 
     STAYED = "stayed"
     PROPOSED = "proposed"
     ASKED = "asked"
+    LEFT = "left"
     GAVE_UP = "gave up"
 
 
@@ -110,8 +111,12 @@ class Relocation(PolicyModule, Generic[R]):
         return ()
 
     def on_departed(self, client: str, now_s: float) -> Iterable[Request]:
-        self._residents.pop(client, None)
-        return ()
+        resident = self._residents.pop(client, None)
+        if resident is None or resident.phase is not Phase.MOVING:
+            return ()
+        asked_s = resident.deadline_s - self._relocation.move_timeout_s
+        reason = {"took_s": now_s - asked_s}
+        return [self._decision(Action.LEFT, client, resident.target, reason)]
 
     # -- decisions -----------------------------------------------------------------------------
 

@@ -236,7 +236,7 @@ def test_every_claim_can_hold(experiment: Experiment) -> None:
         ("G15 POP", {"overhead_share": 0.7}, {"policy": "pop", "threshold": 100}),
         ("G15 GRAPE", {"overhead_share": 0.7}, {"policy": "grape-load", "threshold": 10}),
         ("G38 response", {"moved_first_s_mean": 1.0}, {"policy": "grape-load", "threshold": 100}),
-        ("G38 overhead", {"overhead_share": 0.4}, {"policy": "grape-load", "threshold": 1600}),
+        ("G38 overhead", {"overhead_share": 0.4}, {"policy": "grape-load", "threshold": 400}),
         ("G38 nobody", {"moves": 1.0}, {"policy": "grape-load", "threshold": 12_800}),
         ("G39 few", {"delay_s_mean": 1.0}, {"policy": "grape-load", "threshold": 10}),
         ("G39 best", {"messages_per_s_mean": 0.5}, {"policy": "grape-load", "threshold": 50}),

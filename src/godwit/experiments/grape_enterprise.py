@@ -8,7 +8,7 @@ from __future__ import annotations
 from godwit.experiments.grape_enterprise_claims import CLAIMS
 from godwit.experiments.relocating import run
 from godwit.experiments.relocating_claims import POLICIES
-from godwit.experiments.relocating_figures import FIGURES
+from godwit.experiments.relocating_figures import FANOUT_FIGURES, figures
 from godwit.experiments.relocating_measures import MEASURES, measure
 from godwit.lab.experiment import Case, Experiment, Scale
 
@@ -68,5 +68,18 @@ one broker; 95% want about a tenth and sit at X - 1 others.
     measure=measure,
     measures=MEASURES,
     claims=CLAIMS,
-    figures=FIGURES,
+    figures=(
+        *figures(
+            {
+                "message-rate": ("7.13a", "7.13d"),
+                "input": ("7.13b", "7.13e"),
+                "delay": ("7.13c", "7.13f"),
+                "hops": ("", "7.13g"),
+                "overhead": ("", "7.13h"),
+                "selection": ("7.15b", ""),
+                "pause": ("7.15c", ""),
+            }
+        ),
+        *FANOUT_FIGURES,
+    ),
 )

@@ -26,7 +26,7 @@ from godwit.experiments.relocating_claims import (
     on_average,
     points,
 )
-from godwit.experiments.relocating_figures import FIGURES
+from godwit.experiments.relocating_figures import figures
 from godwit.experiments.relocating_measures import MEASURES, measure
 from godwit.lab.claims import Agreement, Claim, Reduction, Shape
 from godwit.lab.experiment import Experiment, Results, Scale
@@ -115,5 +115,5 @@ In the *random* workload (GS2) 70% of a publisher's subscribers want about a ten
     measure=measure,
     measures=MEASURES,
     claims=CLAIMS,
-    figures=FIGURES,
+    figures=figures({"delay": ("7.15e", "7.15d")}),
 )

@@ -201,7 +201,7 @@ each with several weights, in the enterprise workload; and some of them in the r
 """,
     scales={
         "small": Scale(cases(31, 4, {"enterprise": (100, 50, 1), "random": (100, 1)}), seeds=1),
-        "paper": Scale(cases(63, 16, {"enterprise": WEIGHTS, "random": (100, 1)}), seeds=5),
+        "paper": Scale(cases(63, 16, {"enterprise": WEIGHTS, "random": (100, 1)}), seeds=3),
     },
     run=run,
     measure=measure,

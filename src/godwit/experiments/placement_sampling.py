@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: The thesis goes from 10 to 12,800.
-THRESHOLDS = {LOAD: (10, 50, 100, 400, 1_600, 12_800), POP: (10, 50, 100, 400, 1_600)}
+THRESHOLDS = {LOAD: (10, 50, 100, 400, 12_800), POP: (10, 50, 100, 400)}
 OVERHEAD, RESPONSE = "overhead_share", "moved_first_s_mean"
 HUNDREDS = range(100, 1_000)
 
@@ -195,7 +195,7 @@ workload; POP traces at most half of it in a minute.  GRAPE is set to load 100%.
 """,
     scales={
         "small": Scale(cases(31, 4, {LOAD: (10, 40, 400, 5_000), POP: (10, 40)}), seeds=1),
-        "paper": Scale(cases(127, 16, THRESHOLDS), seeds=3),
+        "paper": Scale(cases(127, 16, THRESHOLDS), seeds=2),
     },
     run=run,
     measure=measure,

@@ -32,6 +32,9 @@ ALLOWED = {
     "wire": {"content"},
     "client": {"content", "matching", "migration", "wire"},
     "network": {"content", "broker", "overlay", "placement", "trace", "wire"},
+    "storms": {
+        "content", "broker", "overlay", "migration", "client", "network", "testing",
+    },
     "lab": {"trace"},
     "experiments": {
         "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",

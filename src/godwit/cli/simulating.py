@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
 from godwit.demo import DemoResult, play_live, play_simulated, render
+from godwit.errors import UsageError
 from godwit.network.settings import load_network
-from godwit.overlay import OVERLAYS
+from godwit.overlay import OVERLAYS, Overlay
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import balanced_tree
+from godwit.overlay.tree import TreeRouting
 from godwit.simulation.random_moves import random_moves
 from godwit.simulation.random_runs import random_run
 from godwit.simulation.stock_scenario import StockScenario
@@ -67,6 +71,23 @@ def _show(console: Console, result: DemoResult) -> None:
         raise typer.Exit(code=1)
 
 
+class RandomScenario(Protocol):
+    @property
+    def is_flawless(self) -> bool: ...
+
+
+def _scenario(strategy: Overlay, *, moves: bool, faults: bool) -> Callable[[int], RandomScenario]:
+    if not faults:
+        run = random_moves if moves else random_run
+        return lambda seed: run(seed, strategy)
+    from godwit.storms.storm import storm  # noqa: PLC0415  Needs the network, which few do.
+
+    if strategy is not TreeRouting:
+        raise UsageError("storms are for trees")
+    logging.getLogger("godwit").setLevel(logging.ERROR)  # What fails is meant to.
+    return storm
+
+
 def replay(
     seed: Annotated[int, typer.Argument(help="As printed by a failed test.")],
     until: Annotated[
@@ -75,16 +96,20 @@ def replay(
     moves: Annotated[
         bool, typer.Option("--moves", help="The runs in which clients move between brokers.")
     ] = False,
+    faults: Annotated[
+        bool,
+        typer.Option("--faults", help="The runs in which brokers and connections fail meanwhile."),
+    ] = False,
     overlay: Annotated[str, typer.Option(help=f"One of: {', '.join(OVERLAYS)}.")] = "tree",
 ) -> None:
     """Run random overlays with random clients again, and say what went wrong."""
     strategy = overlay_named(overlay)
-    scenario = random_moves if moves else random_run
+    scenario = _scenario(strategy, moves=moves, faults=faults)
     seeds = range(seed, seed + 1 if until is None else until)
     flawed = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         for each in progress.track(seeds, description="random overlays"):
-            run = scenario(each, strategy)
+            run = scenario(each)
             if not run.is_flawless:
                 flawed.append(each)
             if len(seeds) == 1 or not run.is_flawless:

@@ -47,7 +47,7 @@ from godwit.broker.stimuli import (
     Stimulus,
     TimerFired,
 )
-from godwit.content.messages import Letter, Message, MoveTo, Publication, Sweep
+from godwit.content.messages import Letter, Message, MoveTo, Publication, Sweep, Telling, Told
 from godwit.errors import PeerError
 from godwit.network.pinging import Pinging
 from godwit.network.port import ClientPort, LinkPort, Port
@@ -294,6 +294,8 @@ class BrokerNode:
             self._publications += 1
         else:
             self.handled[type(message).__name__] += 1
+            if isinstance(message, Told) and message.telling is Telling.NOT_ALL:
+                self._recover()
         # All of one read came at the same time.
         now_s = self._read_start_s
         if source.is_link:
@@ -332,9 +334,11 @@ class BrokerNode:
         self._messages = self._publications = self._bytes = 0
 
     def _stimulate(self, stimulus: Stimulus) -> None:
-        """Something other than a message of a peer."""
+        """Something other than a message of a peer; perhaps in the middle of a read."""
+        touched, self._touched = self._touched, {}
         self._perform(self.broker.handle(stimulus, now_s=self.now_s()), None)
         self._flush()
+        self._touched = touched
         if self._recovery is not None:
             self._end_recovery_if_over(self._recovery)
 

@@ -4,7 +4,9 @@
     its clients are back too     the broker --> theirs, and those of its other sides --> neighbours
     Told                         behind all that: what a neighbour remembers beyond it is forgotten
 
-Until then neighbours keep what they remember of the broker, and what they have for it.
+Until then neighbours keep what they remember of the broker, and what they have for it.  A broker
+that is back says so to neighbours that do not remember it: they may have failed as well, and have
+nobody else who could tell them.
 
 A broker has told a neighbour everything if its clients had time to come back, and each of its
 other neighbours has told it everything.  That ends at the leaves of the tree, also when several
@@ -21,6 +23,8 @@ from collections.abc import Iterable
 from godwit.broker.effects import Send
 from godwit.broker.stimuli import Neighbour
 from godwit.content.messages import Telling, Told
+
+NOT_ALL = Told(telling=Telling.NOT_ALL)
 
 
 class Tellings:
@@ -40,8 +44,15 @@ class Tellings:
     def end(self, neighbour: Neighbour) -> None:
         del self._heard[neighbour], self._said[neighbour]
 
+    def begin_all(self) -> list[Send]:
+        """We have failed: what we said to be all was not."""
+        self.clients_are_back = False
+        for neighbour in self._said:
+            self._said[neighbour] = Telling.NOT_ALL
+        return [Send(neighbour, NOT_ALL) for neighbour in self._said]
+
     def hear(self, neighbour: Neighbour, telling: Telling) -> None:
-        self._heard[neighbour] = max(self._heard[neighbour], telling)
+        self._heard[neighbour] = telling
 
     def due(self) -> list[Send]:
         """What can be said now."""

@@ -77,7 +77,7 @@ from godwit.overlay.tables import (
     Link,
     SubscriptionEntry,
 )
-from godwit.overlay.telling import Tellings
+from godwit.overlay.telling import NOT_ALL, Tellings
 
 Answers = list[Answer]
 
@@ -95,6 +95,8 @@ class TreeRouting:
         self._presence = Presence()
         self._tellings = Tellings(self._links)
         self._is_recovering = False
+        self._unconfirmed: dict[tuple[AdvertisementId, Hop], None] = {}
+        """Confirmations of advertisements that wait until we have recovered."""
 
     @property
     def is_complete(self) -> bool:
@@ -153,6 +155,8 @@ class TreeRouting:
             if entry.awaited:
                 entry.awaited[neighbour] = entry.advertisement.edition
         self._tellings.begin(neighbour)
+        if self._is_recovering:
+            answers.append(Send(neighbour, NOT_ALL))
         return [*answers, *self._presence.link_up(neighbour), *self._tellings.due()]
 
     def link_restarted(self, neighbour: Neighbour) -> Answers:
@@ -172,25 +176,32 @@ class TreeRouting:
 
     def recovering(self) -> Answers:
         self._is_recovering = True
-        self._tellings.clients_are_back = False
-        return []
+        return [*self._tellings.begin_all()]
 
     def clients_returned(self) -> Answers:
         self._tellings.clients_are_back = True
         return [*self._tellings.due()]
 
     def recovered(self) -> Answers:
-        """Only now is it known to whom a subscription has to be told to be in effect."""
+        """Only now is it known who else has to know of something for it to be in effect."""
         self._is_recovering = False
         answers = self.clients_returned()
         for interest in self._interests:
             answers += self._confirm_if_complete(interest)
+        unconfirmed, self._unconfirmed = self._unconfirmed, {}
+        for id, to in unconfirmed:
+            entry = self._advertisements.get(id)
+            is_there = not isinstance(to, Neighbour) or to in self._links
+            if entry is not None and not entry.awaited and is_there:
+                answers += self._confirm_advertisement(entry, to)
         return answers
 
     def _on_told(self, telling: Telling, last_hop: Hop) -> Answers:
         """A neighbour that had failed has told all again: what it did not repeat is withdrawn."""
         assert isinstance(last_hop, Neighbour), "clients do not say that"
         self._tellings.hear(last_hop, telling)
+        if telling is Telling.NOT_ALL:
+            return []
         answers: Answers = []
         for entry in list(self._advertisements):
             if entry.is_in_doubt and entry.last_hop == last_hop:
@@ -312,6 +323,9 @@ class TreeRouting:
 
     def _confirm_advertisement(self, entry: AdvertisementEntry, to: Hop) -> Answers:
         advertisement = entry.advertisement
+        if self._is_recovering:
+            self._unconfirmed[advertisement.id, to] = None
+            return []
         notice = AdvertisementInEffect(id=advertisement.id, edition=advertisement.edition)
         return [_answer(to, notice)]
 

@@ -87,18 +87,22 @@ async def _storm(result: Storm, random: Random, limits: Limits | None) -> Storm:
 async def _moves(
     people: list[Person], topology: Topology, weather: Weather, random: Random
 ) -> None:
-    """A few moves, some at the same time; one of them meets a fault, perhaps another one too."""
+    """A few moves, some at the same time; one of them meets a fault, others may."""
     moves = random.randint(2, 4)
-    struck = random.randrange(moves)
+    is_struck = False
     async with asyncio.TaskGroup() as group:
-        for number in range(moves):
-            await asyncio.sleep(random.uniform(0.0, TALK_S / moves))
-            person, target = random.choice(people), random.choice(topology.brokers)
-            source = person.client.session.broker
-            if person.is_gone or person.client.move_phase is not None or target == source:
+        while moves:
+            await asyncio.sleep(random.uniform(0.0, TALK_S / 3))
+            at_home = [p for p in people if not p.is_gone and p.client.move_phase is None]
+            if not at_home:
                 continue
+            moves -= 1
+            person = random.choice(at_home)
+            source = person.client.session.broker
+            target = random.choice([b for b in topology.brokers if b != source])
             move = group.create_task(person.move(target))
-            if number == struck or random.random() < 0.2:
+            if random.random() < 0.3 or (moves == 0 and not is_struck):
+                is_struck = True
                 fault, phase = random.choice(list(Fault)), random.choice(PHASES)
                 journey = (person, source, target)
                 group.create_task(weather.strike_during(move, phase, fault, *journey))

@@ -1,0 +1,168 @@
+"""Storms: nothing is lost whatever fails, and a network that loses something is noticed.
+
+`godwit replay SEED --faults` replays one; `godwit replay 0 --until 2000 --faults` is the long run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from godwit.client.journey import Journey
+from godwit.content.messages import Telling
+from godwit.migration.moving import Move, Order, Phase, ToNew
+from godwit.network.port import ClientPort, LinkPort, Port
+from godwit.network.recovery import Recovery
+from godwit.overlay.tree import TreeRouting
+from godwit.storms.checking import flaws
+from godwit.storms.clock import run_at_once
+from godwit.storms.storm import storm
+
+SEEDS, SEEDS_PER_TEST = 60, 10
+#: A mutant is to be noticed within so many storms.
+MUTANT_SEEDS = 100
+
+pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
+def test_nothing_is_lost_in_a_storm(first: int) -> None:
+    storms = [storm(seed) for seed in range(first, first + SEEDS_PER_TEST)]
+    assert not [str(each) for each in storms if not each.is_flawless]
+    assert sum(each.deliveries for each in storms) > 1_000
+    assert sum(each.moved for each in storms) > 5
+    assert all(each.happened for each in storms)
+
+
+def test_a_seed_is_a_storm() -> None:
+    assert str(storm(3)) == str(storm(3))
+
+
+# -- what a storm would notice ---------------------------------------------------------------------
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def _acknowledge_at_once(patch: pytest.MonkeyPatch) -> None:
+    for kind in (Port, ClientPort):
+        patch.setattr(kind, "has_answered", lambda _self, _position: True)
+
+
+def _keep_nothing_for_a_neighbour(patch: pytest.MonkeyPatch) -> None:
+    begin_again = LinkPort.begin_again
+
+    def mutated(self: LinkPort, stream_id: str) -> None:
+        begin_again(self, stream_id)
+        self.kept = []
+
+    patch.setattr(LinkPort, "begin_again", mutated)
+
+
+def _pass_on_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Recovery, "is_over", lambda *_, **__: True)
+
+
+def _wait_for_no_clients(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Recovery, "is_over", lambda _self, _linked, *, is_complete: is_complete)
+
+
+def _forget_what_a_neighbour_told(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        TreeRouting, "link_restarted", lambda self, to: [*self.link_down(to), *self.link_up(to)]
+    )
+
+
+def _remember_for_ever(patch: pytest.MonkeyPatch) -> None:
+    def mutated(self: TreeRouting, telling: Telling, last_hop: object) -> object:
+        self._tellings.hear(last_hop, telling)  # type: ignore[arg-type]
+        return self._tellings.due()
+
+    patch.setattr(TreeRouting, "_on_told", mutated)
+
+
+def _confirm_before_all_is_known(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TreeRouting, "recovering", lambda self: self._tellings.begin_all())
+
+
+def _turn_before_all_is_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    def mutated(self: Journey, notice: object) -> None:
+        if self._is_under_way:
+            self._carry_out(self._under_way.on_old(notice))  # type: ignore[arg-type]
+
+    patch.setattr(Journey, "on_old", mutated)
+
+
+def _leave_a_broker_that_has_something_for_us(patch: pytest.MonkeyPatch) -> None:
+    lose_source = Move.lose_source
+
+    def mutated(self: Move) -> list[Order]:
+        if self.phase is not Phase.SWEEPING:
+            return lose_source(self)
+        return [*self._handed(), *map(ToNew, self._asked_for()), *self._arrive()]
+
+    patch.setattr(Move, "lose_source", mutated)
+
+
+#: With the first seed to try: the one that notices is not far.
+MUTANTS: dict[Mutant, int] = {
+    _acknowledge_at_once: 10,
+    _keep_nothing_for_a_neighbour: 0,
+    _pass_on_at_once: 0,
+    _wait_for_no_clients: 0,
+    _forget_what_a_neighbour_told: 10,
+    _remember_for_ever: 0,
+    _confirm_before_all_is_known: 140,
+    _turn_before_all_is_acknowledged: 70,
+    _leave_a_broker_that_has_something_for_us: 30,
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__.strip("_"))
+def test_a_network_that_loses_something_is_noticed(
+    mutant: Mutant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    first = MUTANTS[mutant]
+    assert any(_goes_wrong(seed) for seed in range(first, first + MUTANT_SEEDS))
+
+
+def _goes_wrong(seed: int) -> bool:
+    try:
+        return not storm(seed).is_flawless
+    except Exception:  # noqa: BLE001  Whatever it is, it is noticed.
+        return True
+
+
+# -- the instruments -------------------------------------------------------------------------------
+
+
+def test_time_passes_only_when_there_is_nothing_to_do() -> None:
+    async def scenario() -> list[float]:
+        loop = asyncio.get_running_loop()
+        times = []
+        for pause_s in (0.0, 1.0, 3600.0):
+            await asyncio.sleep(pause_s)
+            times.append(loop.time())
+        return times
+
+    assert run_at_once(scenario()) == pytest.approx([0.0, 1.0, 3601.0])
+
+
+def test_who_waits_for_ever_is_told() -> None:
+    async def scenario() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(RuntimeError, match="everybody waits"):
+        run_at_once(scenario())
+
+
+def test_what_is_wrong_with_what_was_heard() -> None:
+    assert flaws([1, 2, 4], [1, 2, 4]) == []
+    assert flaws([1, 2], [1, 2, 4], may_miss=1) == []
+    assert flaws([1, 2], [1, 2, 4]) == ["lost: [4] of 3"]
+    assert flaws([2, 4], [1, 2, 4], may_miss=1) == ["lost: [1] of 3"]
+    assert flaws([1, 1, 2], [1, 2]) == ["twice or out of order"]
+    assert flaws([2, 1], [1, 2]) == ["twice or out of order"]
+    assert flaws([1, 2, 3], [1, 2]) == ["never said, or not asked for: [3]"]

@@ -203,11 +203,11 @@ def test_every_claim_can_hold(experiment: Experiment) -> None:
         ("G3 GRAPE", {"delay_s_mean": 6.0}, {"policy": "grape-delay"}),
         ("G4", {"messages_per_s_mean": 1.0}, {"policy": "pop", "x": 16, "seed": 2}),
         ("G5", {"homes": 8.0}, {"policy": "pop", "x": 1, "seed": 1}),
-        ("G6", {"output_utilisation_mean": 10.0}, {"policy": "grape-delay", "x": 32}),
+        ("G6", {"output_utilisation_mean": 10.0}, {"policy": "grape-delay", "x": 16}),
         ("G7 hops", {"hops_mean": 1.0}, {"policy": "grape-load", "x": 4, "seed": 2}),
         ("G7 cluster", {"delay_s_mean": 9.0}, {"policy": "grape-load", "brokers": 127}),
         ("G8", {"delay_s_mean": 1.0}, {"policy": "pop", "brokers": 63}),
-        ("G9", {"messages_per_s_mean": 1.0}, {"policy": "grape-delay", "x": 32}),
+        ("G9", {"messages_per_s_mean": 1.0}, {"policy": "grape-delay", "x": 63}),
         ("G10", {"delay_s_mean": 2.0}, {"policy": "grape-delay", "brokers": 127}),
         ("G11", {"delay_s_mean": 3.0}, {"policy": "grape-delay", "brokers": 63, "x": 2}),
         ("G12", {"hops_mean": 7.0}, {"policy": "pop"}),
@@ -250,7 +250,7 @@ def test_every_claim_can_hold(experiment: Experiment) -> None:
         ("G30 POP", {"overhead_share": 0.1}, {"policy": "pop"}),
         ("G31", {"hops_mean": 4.0}, {"policy": "pop"}),
         ("G31 messages", {"messages_per_s_mean": 10.0}, {"policy": "pop"}),
-        ("G32", {"delay_s_mean": 2.0}, {"policy": "pop", "brokers": 127, "x": 32, "seed": 2}),
+        ("G32", {"delay_s_mean": 2.0}, {"policy": "pop", "x": 63, "seed": 2}),
     ],
 )
 def test_every_claim_can_fail(

@@ -191,7 +191,7 @@ EXPERIMENT = Experiment(
     setup=SETUP
     + """
 Here (GS5) the threshold is varied in the tree of 127 brokers with X = 16 and the enterprise
-workload; POP traces at most half of it in a minute.  GRAPE is set to load 100%.
+workload; POP traces at most half of it in a minute. GRAPE is set to load 100%.
 """,
     scales={
         "small": Scale(cases(31, 4, {LOAD: (10, 40, 400, 5_000), POP: (10, 40)}), seeds=1),

@@ -75,13 +75,13 @@ of 63 brokers with a fan-out of 4 stands for the thesis's of 127 (figure 7.14).
     figures=(
         *figures(
             {
-                "message-rate": ("7.13a", "7.13d"),
-                "input": ("7.13b", "7.13e"),
-                "delay": ("7.13c", "7.13f"),
-                "hops": ("", "7.13g"),
-                "overhead": ("", "7.13h"),
-                "selection": ("7.15b", ""),
-                "pause": ("7.15c", ""),
+                "message-rate": "7.13a",
+                "input": "7.13b",
+                "delay": "7.13c",
+                "hops": "7.13g",
+                "overhead": "7.13h",
+                "selection": "7.15b",
+                "pause": "7.15c",
             }
         ),
         *FANOUT_FIGURES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from godwit.experiments.relocating_claims import DELAY, LOAD, POLICIES, STATIC, cluster, planetlab
+from godwit.experiments.relocating_claims import DELAY, LOAD, POLICIES, STATIC, planetlab
 from godwit.lab import plots
 from godwit.lab.experiment import Figure, Results
 
@@ -16,9 +16,9 @@ NAMES = dict(zip(POLICIES, ("static", "POP", "GRAPE load 100%", "GRAPE delay 100
 Draw = Callable[["Axes", Results], None]
 
 
-def _over_x(pick: Callable[[Results], Results], measure: str, label: str, factor: float) -> Draw:
+def _over_x(measure: str, label: str, factor: float) -> Draw:
     def draw(axes: Axes, results: Results) -> None:
-        picked = pick(results)
+        picked = planetlab(results)
         groups = {name: picked.where(policy=policy) for policy, name in NAMES.items()}
         plots.lines(axes, groups, x="x", y=measure, factor=factor)
         plots.doubling(axes, sorted({float(x) for x, _ in picked.by("x")}))
@@ -29,22 +29,17 @@ def _over_x(pick: Callable[[Results], Results], measure: str, label: str, factor
     return draw
 
 
-def figures(thesis: Mapping[str, tuple[str, str]] | None = None) -> list[Figure]:
-    """Two of each, one for each tree; with the numbers of the thesis's figures, by name."""
+def figures(thesis: Mapping[str, str] | None = None) -> list[Figure]:
+    """Of the smaller tree, over X; with the numbers of the thesis's figures, by name."""
     numbers = thesis or {}
     return [
         Figure(
-            f"{name}-{which}",
-            f"{caption}, {which} tree{_number(numbers.get(name), place)}.",
-            _over_x(pick, measure, label, factor),
+            name,
+            f"{caption}{f' (thesis, figure {numbers[name]})' if name in numbers else ''}.",
+            _over_x(measure, label, factor),
         )
         for name, caption, measure, label, factor in DRAWN
-        for place, (which, pick) in enumerate((("smaller", planetlab), ("larger", cluster)))
     ]
-
-
-def _number(of_both: tuple[str, str] | None, place: int) -> str:
-    return f" (thesis, figure {of_both[place]})" if of_both and of_both[place] else ""
 
 
 DRAWN = (

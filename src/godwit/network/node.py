@@ -170,9 +170,10 @@ class BrokerNode:
             is_full = len(self.ports) >= self.limits.connections_max
             if is_full and port is None and hello.role == "client":
                 raise PeerError("too many connections")
-            if port is None and hello.stream:
+            if port is None and hello.stream and hello.has_holdings:
                 self._recover()
-            was_known = port is not None
+            # One that never heard a word of ours has nothing to remember.
+            was_known = port is not None and port.stream.acknowledged > 0
             port = self._open(hop, secrets.token_hex(16))
         stream = port.stream
         heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)

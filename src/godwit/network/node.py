@@ -172,8 +172,7 @@ class BrokerNode:
                 raise PeerError("too many connections")
             if port is None and hello.stream and hello.has_holdings:
                 self._recover()
-            # One that never heard a word of ours has nothing to remember.
-            was_known = port is not None and port.stream.acknowledged > 0
+            was_known = isinstance(port, LinkPort) and port.is_remembered
             port = self._open(hop, secrets.token_hex(16))
         stream = port.stream
         heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)
@@ -295,7 +294,9 @@ class BrokerNode:
         else:
             self.handled[type(message).__name__] += 1
             if isinstance(message, Told) and message.telling is Telling.NOT_ALL:
-                self._recover()
+                assert isinstance(source, LinkPort)
+                if not source.has_begun_again:  # We know nothing of it, either.
+                    self._recover()
         # All of one read came at the same time.
         now_s = self._read_start_s
         if source.is_link:

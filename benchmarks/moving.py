@@ -88,20 +88,16 @@ async def travel(
             (subscribers, subscriber_moves, travelled.subscribers),
         ]
         killing = asyncio.create_task(_kill(running, kills, topology, random, travelled))
+
+        def is_tired(done: list[Moved], moves: int) -> bool:
+            return len(done) >= moves and killing.done()
+
+        async def walk(walker: WitnessedClient, moves: int, done: list[Moved]) -> None:
+            while not is_tired(done, moves):
+                await _walk(walker, topology, where, random, done, travelled.stayed)
+
         await asyncio.gather(
-            *(
-                _walk(
-                    each,
-                    lambda done=done, moves=moves: len(done) < moves or not killing.done(),  # type: ignore[misc]
-                    topology,
-                    where,
-                    random,
-                    done,
-                    travelled.stayed,
-                )
-                for walkers, moves, done in stages
-                for each in walkers
-            )
+            *(walk(each, moves, done) for walkers, moves, done in stages for each in walkers)
         )
         await killing
         for task in talking:
@@ -164,20 +160,18 @@ async def _kill(
 
 async def _walk(
     walker: WitnessedClient,
-    goes_on: Callable[[], bool],
     topology: Topology,
     where: Callable[[str], str],
     random: Random,
     done: list[Moved],
     stayed: list[str],
 ) -> None:
-    while goes_on():
-        await asyncio.sleep(random.uniform(0.0, PAUSE_S_MAX))
-        elsewhere = [b for b in topology.brokers if b != walker.client.session.broker]
-        try:
-            done.append(await walker.client.move(where(random.choice(elsewhere))))
-        except StayedError as error:
-            stayed.append(str(error))
+    await asyncio.sleep(random.uniform(0.0, PAUSE_S_MAX))
+    elsewhere = [b for b in topology.brokers if b != walker.client.session.broker]
+    try:
+        done.append(await walker.client.move(where(random.choice(elsewhere))))
+    except StayedError as error:
+        stayed.append(str(error))
 
 
 async def _arrive(clients: list[Client], oracle: Oracle) -> None:

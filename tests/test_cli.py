@@ -222,9 +222,11 @@ def test_a_network_file_is_run_and_simulated(tmp_path: Path) -> None:
         _, errors = up.communicate(timeout=30)
         assert (up.returncode, errors) == (0, "")
 
+    policy = '\n[placement]\npolicy = "grape"\npublications_per_session = 10\n'
+    path.write_text(printed.stdout + policy)
     done = run("simulate", str(path), "--minutes", "1.5")
     assert done.returncode == 0, done.stderr
-    for words in ("publications", "every one", "delay, ms", "B1", "B3"):
+    for words in ("publications", "every one", "delay, ms", "moves of publishers", "B1", "B3"):
         assert words in done.stdout
 
 

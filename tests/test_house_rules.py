@@ -31,7 +31,7 @@ ALLOWED = {
     "workloads": {"content"},
     "wire": {"content"},
     "client": {"content", "matching", "migration", "wire"},
-    "network": {"content", "broker", "overlay", "trace", "wire"},
+    "network": {"content", "broker", "overlay", "placement", "trace", "wire"},
     "storms": {
         "content", "broker", "overlay", "migration", "client", "network", "testing",
     },

@@ -21,11 +21,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from godwit import live
+from godwit import live, placement
 from godwit.live import QUIET_S
 from godwit.network.processes import Processes
 from godwit.network.settings import network_of
 from godwit.overlay.topology import Topology
+from godwit.placement.settings import PlacementSettings
 from godwit.simulation.oracle import Oracle, Verdict
 from godwit.simulation.statistics import Percentiles, Statistics
 from godwit.simulation.stock_scenario import StockScenario
@@ -45,13 +46,23 @@ class DemoResult:
 
 
 def play_simulated(
-    console: Console, topology: Topology, scenario: StockScenario, *, seed: int
+    console: Console,
+    topology: Topology,
+    scenario: StockScenario,
+    *,
+    seed: int,
+    policy: PlacementSettings | None = None,
 ) -> DemoResult:
-    """Play the scenario in virtual time, with live progress."""
+    """Play the scenario in virtual time, with live progress; `policy` moves publishers."""
     oracle, statistics = Oracle(settle_s=QUIET_S), Statistics()
     minutes = scenario.duration_s / 60
     _announce(console, topology, scenario, f"{minutes:.0f} simulated minutes (seed {seed})")
-    simulator = scenario.build(seed=seed, topology=topology, observers=(oracle, statistics))
+    simulator = scenario.build(
+        seed=seed,
+        topology=topology,
+        modules=placement.modules(policy or "static", seed=seed),
+        observers=(oracle, statistics),
+    )
     end_s = scenario.duration_s + QUIET_S
     with _progress(console, end_s) as (progress, task):
         for slice_number in range(1, SLICES + 1):
@@ -179,6 +190,8 @@ def _summary(result: DemoResult) -> Table:
     table.add_row("checked against the oracle", _verdict(oracle))
     table.add_row("delay, ms", _percentiles(statistics.delay_s(), scale=1000.0, digits=1))
     table.add_row("hops", _percentiles(statistics.hops(), scale=1.0, digits=0))
+    if statistics.moves:
+        table.add_row("moves of publishers", f"{statistics.moves:,}")
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in result.handled_by_kind.most_common(3))
     handled = result.handled_by_broker.total()
     table.add_row("messages handled by brokers", f"{handled:,}  [dim]({kinds}, ...)[/]")

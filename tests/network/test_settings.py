@@ -19,6 +19,7 @@ from godwit.network.settings import (
     network_of,
 )
 from godwit.overlay.topology import star, topology
+from godwit.placement.settings import GrapeSettings, Metric, PopSettings
 
 MANUAL = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -86,8 +87,45 @@ def test_every_setting_of_a_trace_survives_being_written(key: str, tmp_path: Pat
     assert load(tmp_path, dump_network(network)).trace == trace
 
 
+#: Values that are not those without.
+OTHERWISE = {"dry_run": True, "counts_zeros": False, "primary": Metric.DELAY, "weight_percent": 7.5}
+
+
 @pytest.mark.parametrize(
-    "settings", [Limits, TraceSettings, BrokerSettings], ids=lambda each: each.__name__
+    ("policy", "key"),
+    [(kind, key) for kind in (PopSettings, GrapeSettings) for key in kind.__struct_fields__],
+)
+def test_every_setting_of_a_policy_survives_being_written(
+    policy: type[PopSettings | GrapeSettings], key: str, tmp_path: Path
+) -> None:
+    value = 0.5 if key == "newest_weight" else OTHERWISE.get(key, 4321)
+    placement = msgspec.structs.replace(policy(), **{key: value})
+    network = NetworkSettings(broker=[BrokerSettings(id="B1")], placement=placement)
+    assert placement != policy()
+    assert load(tmp_path, dump_network(network)).placement == placement
+    assert checked(network) == network
+
+
+def test_a_policy_is_off_unless_it_is_named(tmp_path: Path) -> None:
+    assert load(tmp_path, B1).placement is None
+    on = load(tmp_path, f'[placement]\npolicy = "grape"\nprimary = "delay"\n{B1}')
+    assert on.placement == GrapeSettings(primary=Metric.DELAY)
+
+
+def test_where_publishers_are_sent_to_can_be_told(tmp_path: Path) -> None:
+    everywhere = '[[broker]]\nid = "B1"\nlisten = "0.0.0.0:7401"\n'
+    policy = '[placement]\npolicy = "pop"\n'
+    assert load(tmp_path, everywhere).of("B1").address is None
+    told = load(tmp_path, f'{policy}{everywhere}address = "b1.example.org:7401"\n')
+    assert told.of("B1").address == "b1.example.org:7401"
+    with pytest.raises(UsageError, match=r"'B1' listens on 0.0.0.0:7401, .* need its `address`"):
+        load(tmp_path, f"{policy}{everywhere}")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [Limits, TraceSettings, BrokerSettings, PopSettings, GrapeSettings],
+    ids=lambda each: each.__name__,
 )
 def test_the_manual_has_every_key(settings: type[msgspec.Struct]) -> None:
     manual = MANUAL.read_text()
@@ -115,6 +153,17 @@ WRONG = {
     "a limit of text": (f'[limits]\nsession_s = "1"\n{B1}', r"float.*limits\.session_s"),
     "a sample of none": (f"[trace]\nsample_every = 0\n{B1}", r">= 1.*trace\.sample_every"),
     "an unknown key of a trace": (f"[trace]\nfile = 1\n{B1}", "unknown field `file`.*trace"),
+    "an unknown policy": (f'[placement]\npolicy = "best"\n{B1}', "'best'.*placement"),
+    "a table without a policy": (f"[placement]\ndry_run = true\n{B1}", "`policy`.*placement"),
+    "a key of another policy": (
+        f'[placement]\npolicy = "pop"\nprimary = "load"\n{B1}',
+        "unknown field `primary`.*placement",
+    ),
+    "too much of a weight": (
+        f'[placement]\npolicy = "grape"\nweight_percent = 101\n{B1}',
+        "a weight of 101.*%; 0 to 100",
+    ),
+    "an address without a port": (f'{B1}address = "b1.example.org"\n', "is no address"),
     "too small a window": (f"[limits]\nwindow_bytes = 10\n{B1}", r">= 1024.*window_bytes"),
     "a cycle": (f'{B1}links = ["B2"]\n{B2}', "the links form a cycle"),
     "a link with itself": (f'{B1}links = ["B1"]\n', "the links form a cycle"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 from tests.placement.by_hand import link_sum, random_wants
 from tests.placement.scenes import Scene, Watcher, play
 

@@ -161,6 +161,20 @@ def test_pings_count_by_half_and_only_where_they_are_needed() -> None:
     assert not scene.pings
 
 
+def test_a_broker_that_the_publisher_does_not_reach_is_not_chosen() -> None:
+    scene = tree(chain(3), "B1", BY_DELAY)
+    for _ in range(4):
+        scene.publish({"B3": 5})
+    scene.answer_pings({"B1": 0.1, "B2": 0.1})
+    assert (scene.decisions[0].target, scene.decisions[0].reason["candidates"]) == ("B2", 2)
+
+    scene = tree(chain(2), "B1", BY_DELAY)
+    for _ in range(4):
+        scene.publish({"B2": 5})
+    scene.answer_pings({"B3": 0.1})
+    assert scene.actions == ["stayed"], "where it is, it is"
+
+
 # -- what may go wrong ---------------------------------------------------------------------------
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 
 import pytest
+from msgspec.structs import replace
 from tests.asynchronous import run, until
 from tests.network.scenes import numbers, publish, publishing, subscribed
 
@@ -26,7 +26,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES)
 @every_policy
 def test_a_dry_run(policy: str, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        modules = placement.modules(dataclasses.replace(POLICIES[policy], dry_run=True))
+        modules = placement.modules(replace(POLICIES[policy], dry_run=True))
         async with (
             MemoryNetwork(chain(3), modules=modules) as network,
             publishing(network, "B1", "paul") as paul,

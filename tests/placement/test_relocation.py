@@ -9,6 +9,7 @@ import pytest
 from tests.placement.by_hand import Tree
 
 from godwit import placement
+from godwit.broker.effects import Decision
 from godwit.broker.modules import PolicyModule
 from godwit.errors import UsageError
 from godwit.overlay.topology import chain
@@ -91,6 +92,19 @@ def test_a_publisher_that_does_not_move_is_left_alone_for_a_while(make: Make) ->
     tree.wait(100.0)
     publish(tree, {"B3": 1})
     assert tree.actions == ["asked", "gave up", "asked"]
+
+
+@both
+def test_that_a_publisher_has_left_is_reported_if_it_was_asked_to(make: Make) -> None:
+    tree = scene(make, move_timeout_s=60.0)
+    module = tree.modules["B1"]
+    publish(tree, {"B3": 1}, times=3)
+    assert list(module.on_departed("publisher", tree.now_s)) == []
+    publish(tree, {"B3": 1}, times=4)
+    (asked,) = tree.decisions
+    (left,) = module.on_departed("publisher", tree.now_s + 2.0)
+    assert left == Decision("left", "publisher", "B1", asked.target, {"took_s": 2.0})
+    assert list(module.on_departed("publisher", tree.now_s)) == []
 
 
 @both

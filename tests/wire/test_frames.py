@@ -40,11 +40,16 @@ from godwit.wire.frames import (
     Frame,
     Goodbye,
     Hello,
+    Here,
+    HowFar,
+    Knock,
+    RoundTrips,
     Stayed,
     Welcome,
     decode_from_broker,
     decode_from_client,
     decode_hello,
+    decode_here,
     decode_to_client,
     decode_welcome,
     encode,
@@ -89,6 +94,10 @@ FRAMES: dict[str, Frame] = {
     "move to": MoveTo(address="godwit://10.0.0.2:7400", broker="B2", within_s=0.5),
     "dropped": Dropped(count=17),
     "stayed": Stayed(reason="the broker is full"),
+    "how far": HowFar(question=3, brokers=[("B2", "godwit://h:1"), ("B3", "")], within_s=0.5),
+    "round trips": RoundTrips(question=3, seconds=[0.25, None]),
+    "knock": Knock(),
+    "here": Here(name="B2"),
     "acknowledge": Acknowledge(received=2**63 - 1),
     "goodbye": Goodbye(reason="over"),
     "hello": Hello(role="broker", name="B1", stream="abc", received=7, secret="s"),  # noqa: S106
@@ -102,7 +111,7 @@ ACCEPTED: dict[str, tuple[Decoder, set[str]]] = {
     "from a client": (
         decode_from_client,
         {"publication", "advertisement", "unadvertisement", "subscription", "unsubscription",
-         "depart", "pause", "sweep", "stayed", "acknowledge", "goodbye"},
+         "depart", "pause", "sweep", "stayed", "round trips", "acknowledge", "goodbye"},
     ),
     "from a broker": (
         decode_from_broker,
@@ -113,9 +122,10 @@ ACCEPTED: dict[str, tuple[Decoder, set[str]]] = {
     "to a client": (
         decode_to_client,
         {"publication", "advertisement in effect", "subscription in effect", "refusal", "dropped",
-         "swept", "paused", "move to", "acknowledge", "goodbye"},
+         "swept", "paused", "move to", "how far", "acknowledge", "goodbye"},
     ),
-    "as the first word of a caller": (decode_hello, {"hello", "goodbye"}),
+    "as the first word of a caller": (decode_hello, {"hello", "knock", "goodbye"}),
+    "as an answer to a knock": (decode_here, {"here", "goodbye"}),
     "as an answer to a caller": (decode_welcome, {"welcome", "goodbye"}),
 }  # fmt: skip
 DECODERS = {peer: decoder for peer, (decoder, _) in ACCEPTED.items()}

@@ -51,7 +51,8 @@ def simulate(
     minutes: Annotated[float, typer.Option(min=1.5, max=600, help="Simulated time.")] = 4.0,
 ) -> None:
     """Play stock quotes through a simulated network in virtual time, and check every delivery."""
-    shape = balanced_tree(31, fanout=2) if file is None else load_network(file).topology
+    network = None if file is None else load_network(file)
+    shape = balanced_tree(31, fanout=2) if network is None else network.topology
     scenario = StockScenario(
         publishers=10,
         subscribers_per_publisher=40,
@@ -59,7 +60,8 @@ def simulate(
         duration_s=minutes * 60.0,
     )
     console = Console()
-    _show(console, play_simulated(console, shape, scenario, seed=seed))
+    policy = None if network is None else network.placement
+    _show(console, play_simulated(console, shape, scenario, seed=seed, policy=policy))
 
 
 def _show(console: Console, result: DemoResult) -> None:

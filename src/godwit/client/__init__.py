@@ -8,6 +8,7 @@ events.py    what a subscription delivers: an asynchronous iterator
 journey.py   one move to another broker, between two lines
 farewell.py  leaving the former one
 moving.py    one move after the other
+pinging.py   how far it is to other brokers, if ours wants to know
 client.py    the asynchronous client
 """
 

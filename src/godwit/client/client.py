@@ -31,6 +31,7 @@ from godwit.client.holdings import check_askable
 from godwit.client.journey import Moved
 from godwit.client.line import FALL_BACK_S, Line, Place
 from godwit.client.moving import MOVE_S, Mover
+from godwit.client.pinging import Pinger
 from godwit.client.post import Arrived
 from godwit.client.session import ClientSession
 from godwit.content.filters import Filter
@@ -51,7 +52,7 @@ from godwit.matching.index import MatchingIndex
 from godwit.migration.moving import Phase
 from godwit.wire.addresses import url_address
 from godwit.wire.call import Opener, socket_opener
-from godwit.wire.frames import Dropped
+from godwit.wire.frames import Dropped, HowFar
 
 #: Published and not taken in by the broker, at most; beyond that `publish` waits.
 WAITING_BYTES_MAX = 1_048_576
@@ -106,6 +107,7 @@ class Client:
         home = Place(url, resolve(url))
         self.line = Line(self.session, [home], listener=self, fall_back_s=fall_back_s)
         self._mover = Mover(self, resolve)
+        self._pinger = Pinger(self, resolve)
         self._connect_s = connect_s
         self._state = _State.NEW
         self._progress: asyncio.Future[None] | None = None
@@ -156,6 +158,7 @@ class Client:
         finally:  # Also if we are cancelled meanwhile.
             self._state = _State.CLOSED
             self._mover.close()
+            self._pinger.close()
             await self.line.close()
             self._end_all()
         if trouble is not None:
@@ -166,6 +169,7 @@ class Client:
         self._state = _State.CLOSED
         self.line.abort()
         self._mover.abort()
+        self._pinger.close()
         self._end_all()
 
     def _end_all(self) -> None:
@@ -366,6 +370,8 @@ class Client:
                 self._mover.on_old(frame)
             case MoveTo():
                 self._mover.on_asked(frame)
+            case HowFar():
+                self._pinger.on_asked(frame)
             case Refusal():
                 self._on_refusal(frame)
             case Dropped(count=count):

@@ -31,7 +31,7 @@ from godwit.content.messages import (
 from godwit.errors import RefusedError, StayedError, UnreachableError
 from godwit.migration.moving import Hand, Move, Order, Phase, ToNew, ToOld
 from godwit.wire.call import Pauses
-from godwit.wire.frames import Dropped
+from godwit.wire.frames import Dropped, HowFar
 
 #: The broker may not have heard yet that we had left it.
 REFUSALS_MAX = 3
@@ -163,6 +163,8 @@ class Journey:
             self._carry_out(move.publication_from_new(frame, hops))
             # A broker that may not send more holds its publishers back, for a while.
             self._line.fall_behind(move.waiting > EVENTS_WAITING_MAX)
+        elif isinstance(frame, HowFar):
+            pass  # Whoever asks will ask again, if we come.
         elif isinstance(frame, Dropped):
             if move.new_broker_counts:
                 self._traveller.on_arrived(frame, hops)

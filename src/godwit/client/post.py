@@ -14,6 +14,8 @@ from godwit.wire.frames import (
     Acknowledge,
     Dropped,
     Goodbye,
+    HowFar,
+    RoundTrips,
     Stayed,
     ToClient,
     Welcome,
@@ -24,7 +26,7 @@ from godwit.wire.frames import (
 from godwit.wire.stream import Stream
 
 #: What is numbered, and means something to the client.
-Arrived: TypeAlias = Publication | Notice | Dropped
+Arrived: TypeAlias = Publication | Notice | Dropped | HowFar
 Signalled: TypeAlias = Acknowledge | Goodbye
 
 
@@ -43,7 +45,7 @@ class Post:
         """Is there something at the broker that we count on?"""
         return False
 
-    def put(self, message: Message | Stayed) -> None:
+    def put(self, message: Message | Stayed | RoundTrips) -> None:
         self.stream.put(encode(message))
 
     def welcome(self, welcome: Welcome) -> bytes:

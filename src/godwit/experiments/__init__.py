@@ -3,7 +3,8 @@
 static_tree.py    the tree that everything else is compared with; how it is run: static_tree_runs.py
 broker_model.py   one broker against queueing theory
 covering.py       what covering saves
-grape_enterprise.py, grape_random.py   POP and GRAPE; how they are run: relocating.py
+grape_enterprise.py, grape_random.py, grape_weights.py, placement_sampling.py
+                  POP and GRAPE; how they are run: relocating.py
 watched.py        a simulation with a trace and the oracle: how most experiments run theirs
 """
 
@@ -16,11 +17,21 @@ from godwit.experiments import (
     covering,
     grape_enterprise,
     grape_random,
+    grape_weights,
+    placement_sampling,
     static_tree,
 )
 from godwit.lab.experiment import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (static_tree, broker_model, covering, grape_enterprise, grape_random)
+    for module in (
+        static_tree,
+        broker_model,
+        covering,
+        grape_enterprise,
+        grape_random,
+        grape_weights,
+        placement_sampling,
+    )
 }

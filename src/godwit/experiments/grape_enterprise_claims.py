@@ -1,11 +1,14 @@
 """The claims of `grape-enterprise`: G1 to G14 of the thesis, with the rules that decide.
 
+Those about the cost of a decision and of a move are in moving_claims.py.
+
 Where a claim has an exception ("except X = 1"), or a word that is no number ("almost all",
 "little"), the rule says how it is read.
 """
 
 from __future__ import annotations
 
+from godwit.experiments import moving_claims
 from godwit.experiments.relocating_claims import (
     DELAY,
     DELAYS,
@@ -219,4 +222,5 @@ CLAIMS = (
         "G14 GRAPE", "GRAPE's overhead is 16% of the messages at most",
         "thesis figure 7.13h", Cost(0.16, at_most("overhead_share", LOAD, DELAY)),
     ),
+    *moving_claims.CLAIMS,
 )  # fmt: skip

@@ -1,12 +1,12 @@
 """How claims about publisher placement are put: beside the static tree, over all X.
 
 "Up to" is the largest of the reductions at the values of X, each of the means over the seeds.  The
-thesis's PlanetLab is the smallest tree of the results, its cluster the largest.
+thesis's PlanetLab is the smallest tree with a fan-out of 2, its cluster the largest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from godwit.lab.claims import WITHIN, Judgement, Verdict
@@ -44,16 +44,21 @@ class Cost:
 
 
 def planetlab(results: Results) -> Results:
-    return results.where(brokers=min(int(size) for size, _ in results.by("brokers")))
+    return _of_size(results, min)
 
 
 def cluster(results: Results) -> Results:
-    return results.where(brokers=max(int(size) for size, _ in results.by("brokers")))
+    return _of_size(results, max)
 
 
-def points(results: Results, *, from_x: int = 1) -> Iterator[Of]:
+def _of_size(results: Results, pick: Callable[[Iterable[int]], int]) -> Results:
+    binary = results.where(fanout=2)
+    return binary.where(brokers=pick(int(size) for size, _ in binary.by("brokers")))
+
+
+def points(results: Results, *, from_x: int = 1, fanout: int = 2) -> Iterator[Of]:
     """Each size and each X of at least `from_x`, as a way to ask for measures there."""
-    for _, of_size in results.by("brokers"):
+    for _, of_size in results.where(fanout=fanout).by("brokers"):
         for x, at in of_size.by("x"):
             if int(x) >= from_x:
                 yield _asking(at)

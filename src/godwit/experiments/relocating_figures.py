@@ -1,11 +1,11 @@
-"""The figures of `grape-enterprise` and `grape-random`: measures over X, a line for each policy."""
+"""Figures of `grape-enterprise` and `grape-random`: measures over X, a line for each policy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from godwit.experiments.relocating_claims import POLICIES, cluster, planetlab
+from godwit.experiments.relocating_claims import DELAY, LOAD, POLICIES, STATIC, planetlab
 from godwit.lab import plots
 from godwit.lab.experiment import Figure, Results
 
@@ -16,9 +16,9 @@ NAMES = dict(zip(POLICIES, ("static", "POP", "GRAPE load 100%", "GRAPE delay 100
 Draw = Callable[["Axes", Results], None]
 
 
-def _over_x(pick: Callable[[Results], Results], measure: str, label: str, factor: float) -> Draw:
+def _over_x(measure: str, label: str, factor: float) -> Draw:
     def draw(axes: Axes, results: Results) -> None:
-        picked = pick(results)
+        picked = planetlab(results)
         groups = {name: picked.where(policy=policy) for policy, name in NAMES.items()}
         plots.lines(axes, groups, x="x", y=measure, factor=factor)
         plots.doubling(axes, sorted({float(x) for x, _ in picked.by("x")}))
@@ -29,33 +29,80 @@ def _over_x(pick: Callable[[Results], Results], measure: str, label: str, factor
     return draw
 
 
-def _figures(
-    name: str, caption: str, measure: str, label: str, factor: float = 1.0
-) -> list[Figure]:
+def figures(thesis: Mapping[str, str] | None = None) -> list[Figure]:
+    """Of the smaller tree, over X; with the numbers of the thesis's figures, by name."""
+    numbers = thesis or {}
     return [
         Figure(
-            f"{name}-{which}", f"{caption}, {which} tree.", _over_x(pick, measure, label, factor)
+            name,
+            f"{caption}{f' (thesis, figure {numbers[name]})' if name in numbers else ''}.",
+            _over_x(measure, label, factor),
         )
-        for which, pick in (("smaller", planetlab), ("larger", cluster))
+        for name, caption, measure, label, factor in DRAWN
     ]
 
 
-FIGURES = (
-    *_figures(
+DRAWN = (
+    (
         "message-rate", "Mean message rate of a broker, in and out", "messages_per_s_mean",
-        "message rate, messages/s",
+        "message rate, messages/s", 1.0,
     ),
-    *_figures(
+    (
         "input", "Mean input utilisation of a broker", "input_utilisation_mean",
         "input utilisation, %", 100.0,
     ),
-    *_figures("hops", "Mean hops of a delivery", "hops_mean", "hops"),
-    *_figures(
-        "delay", "Mean delay of a delivery", "delay_s_mean", "delivery delay, ms", 1000.0
-    ),
-    *_figures(
+    ("hops", "Mean hops of a delivery", "hops_mean", "hops", 1.0),
+    ("delay", "Mean delay of a delivery", "delay_s_mean", "delivery delay, ms", 1000.0),
+    (
         "overhead", "Letters and routing messages, of all messages in and out", "overhead_share",
         "overhead, %", 100.0,
     ),
-    *_figures("moves", "Moves of publishers, from the beginning", "moves", "moves"),
+    ("moves", "Moves of publishers, from the beginning", "moves", "moves", 1.0),
+    (
+        "selection", "From the question to a decision to move", "selection_s_mean",
+        "selection time, ms", 1000.0,
+    ),
+    (
+        "pause", "How long a publisher waits for a move", "paused_s_mean",
+        "pause, ms", 1000.0,
+    ),
 )  # fmt: skip
+
+
+def _of_fanouts(policy: str, measure: str, label: str, factor: float) -> Draw:
+    def draw(axes: Axes, results: Results) -> None:
+        wide = results.where(fanout=4)
+        beside = {(run.case["brokers"], run.case["x"]) for run in wide.runs}
+        narrow = Results(
+            [
+                run
+                for run in results.where(fanout=2).runs
+                if (run.case["brokers"], run.case["x"]) in beside
+            ]
+        )
+        groups = {
+            f"{NAMES[each]}, fan-out {fanout}": of_fanout.where(policy=each)
+            for fanout, of_fanout in ((2, narrow), (4, wide))
+            for each in (STATIC, policy)
+        }
+        plots.lines(axes, groups, x="x", y=measure, factor=factor)
+        plots.doubling(axes, sorted({float(x) for x, _ in wide.by("x")}))
+        axes.set_xlabel("X: brokers with subscribers of one publisher")
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+
+    return draw
+
+
+FANOUT_FIGURES = (
+    Figure(
+        "fanout-message-rate",
+        "Mean message rate of a broker, fan-out 2 and 4 (thesis, figure 7.14).",
+        _of_fanouts(LOAD, "messages_per_s_mean", "message rate, messages/s", 1.0),
+    ),
+    Figure(
+        "fanout-delay",
+        "Mean delay of a delivery, fan-out 2 and 4 (thesis, figure 7.14).",
+        _of_fanouts(DELAY, "delay_s_mean", "delivery delay, ms", 1000.0),
+    ),
+)

@@ -11,6 +11,7 @@ dialling.py   keeps a link to a neighbour
 server.py     one process: sockets, signals, graceful stop
 http.py       /metrics, /healthz, /routing, /move
 moving.py     clients are asked to move to other brokers
+pinging.py    clients are asked how far they are from other brokers
 logs.py       what a broker says about itself
 tracing.py    what it did, message by message, for the lab
 processes.py  a whole network of processes on this machine

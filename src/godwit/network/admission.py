@@ -10,7 +10,15 @@ import logging
 from godwit.errors import PeerError
 from godwit.network.node import BrokerNode
 from godwit.wire.connection import Connection
-from godwit.wire.frames import DECODE_ERRORS, PROTOCOL_VERSION, Hello, decode_hello, malformed
+from godwit.wire.frames import (
+    DECODE_ERRORS,
+    PROTOCOL_VERSION,
+    Hello,
+    Here,
+    Knock,
+    decode_hello,
+    malformed,
+)
 
 log = logging.getLogger("godwit.admission")
 
@@ -32,6 +40,10 @@ class Admission:
             hello = decode_hello(body)
         except DECODE_ERRORS as error:
             raise malformed(error) from None
+        if isinstance(hello, Knock):
+            self._node.callers.discard(self.connection)
+            self.connection.close(None if self._node.is_stopping else Here(name=self._node.name))
+            return
         if not isinstance(hello, Hello):
             raise PeerError("the first frame says hello")
         if hello.version != PROTOCOL_VERSION:

@@ -40,7 +40,6 @@ from godwit.broker.stimuli import (
     LinkUp,
     Module,
     Neighbour,
-    Pinged,
     Received,
     Recovered,
     Recovering,
@@ -50,6 +49,7 @@ from godwit.broker.stimuli import (
 )
 from godwit.content.messages import Letter, Message, MoveTo, Publication, Sweep, Telling, Told
 from godwit.errors import PeerError
+from godwit.network.pinging import Pinging
 from godwit.network.port import ClientPort, LinkPort, Port
 from godwit.network.recovery import Held, Recovery
 from godwit.network.settings import Limits
@@ -93,6 +93,7 @@ class BrokerNode:
         self.callers: set[Connection] = set()
         """Connections that have not said yet who they are."""
         self.is_stopping = False
+        self.pinging = Pinging(self._stimulate)
         self._secret = secret
         self._neighbours = frozenset(map(Neighbour, neighbours))
         self._recovery: Recovery | None = None
@@ -396,9 +397,11 @@ class BrokerNode:
             case SetTimer(module=module, name=name, at_s=at_s):
                 delay_s = max(0.0, at_s - self.now_s())
                 loop.call_later(delay_s, self._stimulate, TimerFired(module, name))
-            case Ping(module=module, client=client):
-                # Clients cannot measure yet: to the policy all brokers are equally near.
-                loop.call_soon(self._stimulate, Pinged(module, client, {}))
+            case Ping(client=client):
+                port = self.ports.get(Client(client))
+                self.pinging.ask(effect, port)
+                if port is not None:
+                    self._touched[port] = None
             case Report(policy=policy, decision=decision):
                 self.decisions[policy, decision.action] += 1
                 log.info("decided", extra={"policy": policy, **asdict(decision)})

@@ -25,6 +25,7 @@ from godwit.broker.meters import Meters
 from godwit.broker.stimuli import Client, Neighbour
 from godwit.content.messages import Message, Publication, Sweep
 from godwit.network.answering import Unanswered
+from godwit.network.pinging import Pinging
 from godwit.network.settings import Limits
 from godwit.wire.connection import Connection
 from godwit.wire.frames import (
@@ -37,6 +38,7 @@ from godwit.wire.frames import (
     FromBroker,
     FromClient,
     Goodbye,
+    RoundTrips,
     Signal,
     Stayed,
     decode_from_broker,
@@ -59,6 +61,7 @@ class Owner(Protocol):
     output_bandwidth_bytes_s: float
     refused: int
     """Connections that broke the protocol."""
+    pinging: Pinging
 
     def now_s(self) -> float: ...
 
@@ -271,6 +274,8 @@ class Port(ABC):
         self.stream.received += 1
         if type(message) is Stayed:
             self.why_stayed = message.reason
+        elif type(message) is RoundTrips:
+            self._owner.pinging.on_round_trips(self.hop.name, message)
         else:
             self._owner.receive(self, message, hops, body)
 

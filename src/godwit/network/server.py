@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
+from godwit import placement
 from godwit.broker.core import Broker
 from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
@@ -86,7 +87,8 @@ class BrokerServer:
         except BaseException:
             self._listener.close()
             raise
-        self.node.broker.address = self.url
+        reached_at = self.settings.address
+        self.node.broker.address = self.url if reached_at is None else f"godwit://{reached_at}"
         self.node.start()
         if self.tracing is not None:
             self.tracing.start(self.node)
@@ -177,6 +179,8 @@ def make_node(
     modules: Sequence[PolicyModule] = (),
 ) -> BrokerNode:
     bandwidth = settings.output_bandwidth_bytes_s
+    if network.placement is not None:
+        modules = [*modules, *placement.modules(network.placement)(settings.id)]
     make_broker = Broker if tracing is None else tracing.make_broker
     broker = make_broker(
         settings.id,

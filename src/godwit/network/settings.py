@@ -20,6 +20,9 @@ FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
 
     [trace]                  # off without it
     folder = "trace"
+
+    [placement]              # off without it: publishers stay where they are
+    policy = "grape"
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ import msgspec
 from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
+from godwit.placement.settings import PlacementSettings, policy_of
 from godwit.wire.addresses import address, url_address
 from godwit.wire.frames import Name, Text
 
@@ -41,6 +45,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Bytes = Annotated[int, msgspec.Meta(ge=1024)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+
+#: Where a broker can listen, but nobody can call.
+EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -113,6 +120,10 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     listen: str = "127.0.0.1:0"
     """Host and port for clients and neighbours; port 0 is any free one."""
 
+    address: str | None = None
+    """Host and port at which clients reach this broker, if that is not where it listens: for those
+    that are sent here by others."""
+
     http: str | None = None
     """Host and port of /metrics, /healthz, /routing and /move; none unless it is set."""
 
@@ -131,6 +142,8 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     limits: Limits = Limits()
     trace: TraceSettings = TraceSettings()
+    placement: PlacementSettings | None = None
+    """Which policy moves publishers, and how it is set (placement/settings.py)."""
 
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
@@ -139,7 +152,14 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             twice = next(id for id in ids if ids.count(id) > 1)
             raise UsageError(f"broker ids are unique, and there are two brokers {twice!r}")
         for broker in self.broker:
-            address(broker.listen)
+            host, _ = address(broker.listen)
+            if broker.address is not None:
+                address(broker.address)
+            elif self.placement is not None and host in EVERYWHERE:
+                raise UsageError(
+                    f"broker {broker.id!r} listens on {broker.listen}, and publishers that are sent"
+                    " there need its `address`"
+                )
             if broker.http is not None:
                 address(broker.http)
             for link in broker.links:
@@ -205,17 +225,23 @@ def dump_network(network: NetworkSettings) -> str:
     """As TOML, without what is as it would be anyway."""
     lines = [f'overlay = "{network.overlay}"']
     if network.secret:
-        lines.append(f"secret = {_quoted(network.secret)}")
+        lines.append(f"secret = {_json(network.secret)}")
     changed = _changes(network.limits, Limits())
     if changed:
         lines += ["", "[limits]", *(f"{key} = {value}" for key, value in changed.items())]
     changed = _changes(network.trace, TraceSettings())
     if "folder" in changed:
-        changed["folder"] = _quoted(changed["folder"])
+        changed["folder"] = _json(changed["folder"])
     if changed:
         lines += ["", "[trace]", *(f"{key} = {value}" for key, value in changed.items())]
+    if network.placement is not None:
+        changed = _changes(network.placement, type(network.placement)())
+        lines += ["", "[placement]", f'policy = "{policy_of(network.placement)}"']
+        lines += [f"{key} = {_json(value)}" for key, value in changed.items()]
     for broker in network.broker:
         lines += ["", "[[broker]]", f'id = "{broker.id}"', f'listen = "{broker.listen}"']
+        if broker.address is not None:
+            lines.append(f'address = "{broker.address}"')
         if broker.http is not None:
             lines.append(f'http = "{broker.http}"')
         if broker.links:
@@ -254,8 +280,9 @@ def checked(settings: S) -> S:
         raise UsageError(str(error)) from None
 
 
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text).decode()
+def _json(value: object) -> str:
+    """Of a plain value: as TOML writes it, too."""
+    return msgspec.json.encode(value).decode()
 
 
 def _changes(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from godwit.broker.modules import PolicyModule
 from godwit.errors import UsageError
 from godwit.placement.grape import Grape
 from godwit.placement.pop import Pop
-from godwit.placement.settings import GrapeSettings, Metric, PopSettings
+from godwit.placement.settings import GrapeSettings, Metric, PlacementSettings, PopSettings
 
 #: By the name used on the command line.
-POLICIES: Mapping[str, PopSettings | GrapeSettings | None] = {
+POLICIES: Mapping[str, PlacementSettings | None] = {
     "static": None,
     "pop": PopSettings(),
     "grape-load": GrapeSettings(primary=Metric.LOAD),
@@ -32,7 +32,7 @@ POLICIES: Mapping[str, PopSettings | GrapeSettings | None] = {
 
 
 def modules(
-    policy: str | PopSettings | GrapeSettings, *, seed: int = 0
+    policy: str | PlacementSettings, *, seed: int = 0
 ) -> Callable[[str], Sequence[PolicyModule]]:
     """What makes the modules of each broker for a policy, by its name or by its settings.
 
@@ -48,7 +48,7 @@ def modules(
     return of_broker
 
 
-def named(policy: str) -> PopSettings | GrapeSettings | None:
+def named(policy: str) -> PlacementSettings | None:
     try:
         return POLICIES[policy]
     except KeyError:

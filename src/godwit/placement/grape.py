@@ -220,7 +220,10 @@ class Grape(Relocation[Publishing]):
         self, name: str, session: Session, round_trips_s: dict[str, float], now_s: float
     ) -> Iterable[Request]:
         settings = self._settings
-        found = candidates(session.answers, self._here.broker, round_trips_s)
+        here = self._here.broker
+        found = candidates(session.answers, here, round_trips_s)
+        if round_trips_s:  # Where the publisher gets no answer, it cannot go.
+            found = [c for c in found if c.broker == here or c.broker in round_trips_s]
         best = choose(found, settings.primary, settings.weight_percent)
         del self._sessions[name]
         reason = {

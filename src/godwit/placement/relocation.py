@@ -38,11 +38,12 @@ class Phase(Enum):
 
 
 class Action:
-    """What is reported of a decision.  That a move is done, the driver reports."""
+    """What is reported of a decision.  That a client has arrived, the simulator reports."""
 
     STAYED = "stayed"
     PROPOSED = "proposed"
     ASKED = "asked"
+    LEFT = "left"
     GAVE_UP = "gave up"
 
 
@@ -53,6 +54,9 @@ class Resident:
     phase: Phase = Phase.TRACING
     deadline_s: float = 0.0
     """Of the phase, unless it is tracing."""
+
+    asked_s: float = 0.0
+    """When other brokers were asked."""
 
     hold_until_s: float = 0.0
     target: str = ""
@@ -107,14 +111,19 @@ class Relocation(PolicyModule, Generic[R]):
         return ()
 
     def on_departed(self, client: str, now_s: float) -> Iterable[Request]:
-        self._residents.pop(client, None)
-        return ()
+        resident = self._residents.pop(client, None)
+        if resident is None or resident.phase is not Phase.MOVING:
+            return ()
+        asked_s = resident.deadline_s - self._relocation.move_timeout_s
+        reason = {"took_s": now_s - asked_s}
+        return [self._decision(Action.LEFT, client, resident.target, reason)]
 
     # -- decisions -----------------------------------------------------------------------------
 
     def _wait(self, resident: R, now_s: float) -> Iterable[Request]:
         """Other brokers were asked."""
         resident.phase = Phase.DECIDING
+        resident.asked_s = now_s
         resident.deadline_s = now_s + self._relocation.answer_timeout_s
         return self._tick(now_s)
 
@@ -122,6 +131,8 @@ class Relocation(PolicyModule, Generic[R]):
         self, publisher: str, target: Place, reason: Mapping[str, float | str], now_s: float
     ) -> Iterable[Request]:
         resident = self._residents[publisher]
+        has_asked = resident.phase is Phase.DECIDING
+        reason = {**reason, "selection_s": now_s - resident.asked_s if has_asked else 0.0}
         is_here = target.broker == self._here.broker
         if is_here or self._relocation.dry_run:
             action = Action.STAYED if is_here else Action.PROPOSED

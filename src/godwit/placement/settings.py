@@ -1,9 +1,14 @@
-"""What can be set about POP and GRAPE.  Defaults are the thesis's, where it has one."""
+"""What can be set about POP and GRAPE.  Defaults are the thesis's, where it has one.
+
+These are the tables `[placement]` of network files, too: the key `policy` tells which it is.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
+
+import msgspec
 
 from godwit.errors import UsageError
 
@@ -15,8 +20,9 @@ class Metric(Enum):
     DELAY = "delay"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelocationSettings:
+class RelocationSettings(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="policy"
+):
     """What both have."""
 
     dry_run: bool = False
@@ -42,8 +48,7 @@ class RelocationSettings:
                 raise UsageError(f"{name} is {getattr(self, name)}; more than 0 is possible")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PopSettings(RelocationSettings):
+class PopSettings(RelocationSettings, frozen=True, kw_only=True, tag="pop"):
     traces_per_decision: int = 100
     """The thesis's P_threshold."""
 
@@ -70,12 +75,13 @@ class PopSettings(RelocationSettings):
             raise UsageError(
                 "POP decides after one trace or more, and traces one or more at a time"
             )
+        if self.window_s <= 0 or self.hysteresis < 0:
+            raise UsageError("a window takes some time, and a hysteresis is 0 or more")
         if not 0 < self.newest_weight <= 1:
             raise UsageError(f"the newest trace weighs {self.newest_weight}; above 0 to 1 can be")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrapeSettings(RelocationSettings):
+class GrapeSettings(RelocationSettings, frozen=True, kw_only=True, tag="grape"):
     publications_per_session: int = 100
     """The thesis's G_threshold."""
 
@@ -98,3 +104,10 @@ class GrapeSettings(RelocationSettings):
 
 #: Longest session: the thesis tries up to 12,800.
 SESSION_MAX = 65_536
+
+PlacementSettings: TypeAlias = PopSettings | GrapeSettings
+
+
+def policy_of(settings: PlacementSettings) -> str:
+    """As it is called in network files."""
+    return str(type(settings).__struct_config__.tag)

@@ -25,6 +25,7 @@ class Statistics(Observer):
 
     def __init__(self) -> None:
         self.publications = 0
+        self.moves = 0
         # Not Counters: those take several times as long to add one.
         self._handled_by_broker: defaultdict[str, int] = defaultdict(int)
         self._handled_by_type: defaultdict[type, int] = defaultdict(int)
@@ -66,6 +67,11 @@ class Statistics(Observer):
         copies = len(clients)
         self._deliveries_by_hops[hops] += copies
         self._delays_s.extend([now_s - publication.accepted_s] * copies)
+
+    def on_moved(
+        self, client: str, source: str, target: str, took_s: float, paused_s: float, now_s: float
+    ) -> None:
+        self.moves += 1
 
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
         self.dropped[broker, reason] += 1

@@ -6,9 +6,11 @@ experiments put the same together from its parts (playing.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from godwit.broker.modules import PolicyModule
 from godwit.overlay.topology import Topology, balanced_tree
 from godwit.simulation.observers import Observer
 from godwit.simulation.playing import play
@@ -61,6 +63,7 @@ class StockScenario:
         seed: int,
         topology: Topology | None = None,
         observers: tuple[Observer, ...] = (),
+        modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
         check: bool = True,
     ) -> Simulator:
         """A simulator with everything planned; run it until `duration_s` and a little longer."""
@@ -69,6 +72,7 @@ class StockScenario:
             seed=seed,
             resources=self.resources,
             link=self.link,
+            modules=modules,
             observers=observers,
             check=check,
         )

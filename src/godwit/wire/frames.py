@@ -6,7 +6,7 @@ Big-endian.  The number of links is all that changes from hop to hop, so a broke
 of a publication on as it came.  What a peer may send depends on who it is: there is a decoder for
 each, and a frame that it does not accept is the end of that connection.
 
-    a connection opens   Hello -->  <-- Welcome
+    a connection opens   Hello -->  <-- Welcome   (or Knock -->  <-- Here, and that was all)
     then in both ways    numbered frames (messages, notices), acknowledged by Acknowledge
     and ends             Goodbye, or nothing
 
@@ -50,6 +50,8 @@ STAMP_BYTES = 64
 HELLO_BYTES_MAX = 4_096
 
 NAME_LENGTH_MAX = 128
+#: More are not asked about at a time.
+BROKERS_ASKED_MAX = 4_096
 
 #: Unless a broker says otherwise.
 HEARTBEAT_S = 2.0
@@ -58,6 +60,7 @@ Name: TypeAlias = Annotated[
     str, msgspec.Meta(min_length=1, max_length=NAME_LENGTH_MAX, pattern=r"^[\w.$:@+-]+\Z")
 ]
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=ID_LENGTH_MAX)]
+RoundTrip: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=3_600)]
 Position: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
 
 
@@ -120,7 +123,38 @@ class Stayed(Wired, frozen=True, kw_only=True, tag=25):
     reason: Text
 
 
-Handshake: TypeAlias = Hello | Welcome
+@final
+class HowFar(Wired, frozen=True, kw_only=True, tag=27):
+    """A broker asks a client how far it is from some brokers (the thesis's pings)."""
+
+    question: Position
+    brokers: Annotated[list[tuple[Text, Text]], msgspec.Meta(max_length=BROKERS_ASKED_MAX)]
+    """Names and addresses."""
+
+    within_s: Annotated[float, msgspec.Meta(gt=0)] = 2.0
+
+
+@final
+class RoundTrips(Wired, frozen=True, kw_only=True, tag=28):
+    """The answer, in the order of the question; nothing for those that did not answer."""
+
+    question: Position
+    seconds: Annotated[list[RoundTrip | None], msgspec.Meta(max_length=BROKERS_ASKED_MAX)]
+
+
+@final
+class Knock(Wired, frozen=True, kw_only=True, tag=29):
+    """Instead of a hello: who is there?  Nothing follows."""
+
+
+@final
+class Here(Wired, frozen=True, kw_only=True, tag=30):
+    """The answer to a knock."""
+
+    name: Name
+
+
+Handshake: TypeAlias = Hello | Welcome | Knock | Here
 Signal: TypeAlias = Acknowledge | Goodbye
 
 #: What each kind of peer may send once it is known.
@@ -133,11 +167,12 @@ FromClient: TypeAlias = (
     | MovingRequest
     | Sweep
     | Stayed
+    | RoundTrips
     | Signal
 )
 FromBroker: TypeAlias = Publication | RoutingMessage | Letter | Signal
-ToClient: TypeAlias = Publication | Notice | Dropped | Signal
-Frame: TypeAlias = Message | Notice | Dropped | Stayed | Signal | Handshake
+ToClient: TypeAlias = Publication | Notice | Dropped | HowFar | Signal
+Frame: TypeAlias = Message | Notice | Dropped | HowFar | Stayed | RoundTrips | Signal | Handshake
 
 
 def _encode_filter(value: object) -> str:
@@ -165,7 +200,10 @@ decode_from_broker: Callable[[bytes], FromBroker] = msgspec.msgpack.Decoder(
 decode_to_client: Callable[[bytes], ToClient] = msgspec.msgpack.Decoder(
     ToClient, dec_hook=_decode_filter
 ).decode
-decode_hello: Callable[[bytes], Hello | Goodbye] = msgspec.msgpack.Decoder(Hello | Goodbye).decode
+decode_hello: Callable[[bytes], Hello | Knock | Goodbye] = msgspec.msgpack.Decoder(
+    Hello | Knock | Goodbye
+).decode
+decode_here: Callable[[bytes], Here | Goodbye] = msgspec.msgpack.Decoder(Here | Goodbye).decode
 decode_welcome: Callable[[bytes], Welcome | Goodbye] = msgspec.msgpack.Decoder(
     Welcome | Goodbye
 ).decode

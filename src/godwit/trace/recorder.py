@@ -17,7 +17,7 @@ from godwit.broker.effects import Decision, Deliver, Effect, Notify, Send
 from godwit.broker.stimuli import Module, Neighbour, Received
 from godwit.content.messages import Letter, Publication, size_bytes
 from godwit.errors import UsageError
-from godwit.trace.rows import ABSENT, ROWS_PER_GROUP, Rows, SpreadRows
+from godwit.trace.rows import ABSENT, ROWS_PER_PACK, Rows, SpreadRows
 from godwit.trace.writer import TraceWriter
 
 Handled: TypeAlias = Callable[[str, Received, Sequence[Effect], float, float, float, int], None]
@@ -96,14 +96,11 @@ class Recorder:
 
 
 # These two run for every message.  So they are no methods: all they need is at hand.  It says
-# `type(...) is`, because an isinstance that says no takes several times as long, and every text
-# is expected to be known.
+# `type(...) is`, because an isinstance that says no takes several times as long.
 
 
 def _handling(rows: Rows, sample_every: int) -> Handled:
-    columns = ("broker", "kind", "class", "publisher", "came_from", "went_to")
-    brokers, kinds, classes, publishers, origins, ways = map(rows.numbers, columns)
-    pack, buffer, places = rows.pack, rows.buffer, rows.places
+    cells, enough, add = rows.cells, rows.enough, rows.cells.extend
 
     def handled(
         broker: str,
@@ -140,28 +137,21 @@ def _handling(rows: Rows, sample_every: int) -> Handled:
                 matches += len(effect.to)
             elif type(effect) is Notify:
                 answers += 1
-        place = next(places)
-        while True:
-            try:
-                pack(
-                    buffer, place, time_s, brokers[broker], kinds[kind], classes[class_],
-                    publishers[publisher], sequence, origins[last_hop.name], from_broker,
-                    ways[went_to], copies, matches, copies + matches + answers, received.hops,
-                    queue_delay_s, matching_delay_s, size_bytes, is_control,
-                )  # fmt: skip
-            except KeyError:
-                texts = (broker, kind, class_, publisher, last_hop.name, went_to)
-                rows.learn(dict(zip(columns, texts, strict=True)))
-            else:
-                return
+        add(
+            (
+                time_s, broker, kind, class_, publisher, sequence, last_hop.name, from_broker,
+                went_to, copies, matches, copies + matches + answers, received.hops,
+                queue_delay_s, matching_delay_s, size_bytes, is_control,
+            )
+        )  # fmt: skip
+        if len(cells) >= enough:
+            rows.pack()
 
     return handled
 
 
 def _delivering(rows: SpreadRows, sample_every: int) -> Delivered:
-    columns = ("publisher", "advertisement", "class")
-    publishers, advertisements, classes = map(rows.numbers, columns)
-    pack, buffer, places, spread = rows.pack, rows.buffer, rows.places, rows.spread
+    add, spread, enough = rows.cells.extend, rows.spread, ROWS_PER_PACK
 
     def delivered(
         clients: Sequence[str], publication: Publication, hops: int, now_s: float
@@ -170,25 +160,16 @@ def _delivering(rows: SpreadRows, sample_every: int) -> Delivered:
         sequence = publication.sequence
         if sequence % sample_every:
             return
-        if len(spread) >= ROWS_PER_GROUP:
-            rows.flush()
-        publisher, advertisement = publication.publisher, publication.advertisement
-        class_ = publication.content.get("class")
-        place = next(places)
-        while True:
-            try:
-                pack(
-                    buffer, place, now_s, len(clients), publishers[publisher], sequence,
-                    advertisements[advertisement], classes[class_], hops,
-                    now_s - publication.accepted_s,
-                    publication.size_bytes or size_bytes(publication),
-                )  # fmt: skip
-            except KeyError:
-                texts = (publisher, advertisement, class_)
-                rows.learn(dict(zip(columns, texts, strict=True)))
-            else:
-                spread.extend(clients)
-                return
+        add(
+            (
+                now_s, len(clients), publication.publisher, sequence, publication.advertisement,
+                publication.content.get("class"), hops, now_s - publication.accepted_s,
+                publication.size_bytes or size_bytes(publication),
+            )
+        )  # fmt: skip
+        spread.extend(clients)
+        if len(spread) >= enough:
+            rows.pack()
 
     return delivered
 

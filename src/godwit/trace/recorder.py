@@ -17,7 +17,7 @@ from godwit.broker.effects import Decision, Deliver, Effect, Notify, Send
 from godwit.broker.stimuli import Module, Neighbour, Received
 from godwit.content.messages import Letter, Publication, size_bytes
 from godwit.errors import UsageError
-from godwit.trace.rows import ABSENT, ROWS_PER_PACK, Rows, SpreadRows
+from godwit.trace.rows import ABSENT, ROWS_PER_GROUP, Rows, SpreadRows
 from godwit.trace.writer import TraceWriter
 
 Handled: TypeAlias = Callable[[str, Received, Sequence[Effect], float, float, float, int], None]
@@ -151,7 +151,7 @@ def _handling(rows: Rows, sample_every: int) -> Handled:
 
 
 def _delivering(rows: SpreadRows, sample_every: int) -> Delivered:
-    add, spread, enough = rows.cells.extend, rows.spread, ROWS_PER_PACK
+    cells, enough, add, spread = rows.cells, rows.enough, rows.cells.extend, rows.spread
 
     def delivered(
         clients: Sequence[str], publication: Publication, hops: int, now_s: float
@@ -168,7 +168,7 @@ def _delivering(rows: SpreadRows, sample_every: int) -> Delivered:
             )
         )  # fmt: skip
         spread.extend(clients)
-        if len(spread) >= enough:
+        if len(cells) >= enough or len(spread) >= ROWS_PER_GROUP:
             rows.pack()
 
     return delivered

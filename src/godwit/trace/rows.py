@@ -11,8 +11,9 @@ A text becomes its number among the texts of its column, which are few.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from struct import pack
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +57,8 @@ def _column(format: str, cells: Sequence[float]) -> Column:
     return np.frombuffer(pack(f"{len(cells)}{format}", *cells), format)
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Group:
     """Some rows, taken together."""
 
     packs: list[list[Column]]
@@ -70,9 +72,12 @@ class Group(NamedTuple):
         return sum(len(columns[0]) for columns in self.packs)
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        whole = map(np.concatenate, zip(*self.packs, strict=True))
-        columns = [self._array(field, cells) for field, cells in zip(schema, whole, strict=True)]
-        return pa.Table.from_arrays(columns, schema=as_written(schema))
+        columns = zip(schema, self._columns(), strict=True)
+        arrays = [self._array(field, cells) for field, cells in columns]
+        return pa.Table.from_arrays(arrays, schema=as_written(schema))
+
+    def _columns(self) -> list[Column]:
+        return list(map(np.concatenate, zip(*self.packs, strict=True)))
 
     def _array(self, field: pa.Field, cells: Column) -> pa.Array:
         if field.type == YES_OR_NO:
@@ -82,6 +87,26 @@ class Group(NamedTuple):
             return _array(field.type, len(cells), is_there, pa.py_buffer(cells))
         numbers = _array(pa.int32(), len(cells), is_there, pa.py_buffer(cells))
         return pa.DictionaryArray.from_arrays(numbers, _text_array(self.texts[field.name]))
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadGroup(Group):
+    """Rows that are there once, and stand for several that differ in one column."""
+
+    differ_in: int
+    """Its number; in its place is how many rows there are."""
+
+    spread: list[Column]
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.spread))
+
+    def _columns(self) -> list[Column]:
+        once = super(SpreadGroup, self)._columns()
+        columns = [np.repeat(column, once[self.differ_in]) for column in once]
+        columns[self.differ_in] = np.concatenate(self.spread)
+        return columns
 
 
 def as_written(schema: pa.Schema) -> pa.Schema:
@@ -165,9 +190,12 @@ class Rows:
 
     def _take(self) -> Group:
         self._taken += self._packed
-        group = Group(self._packs, {name: texts.in_order for name, texts in self._texts.items()})
+        group = self._group({name: texts.in_order for name, texts in self._texts.items()})
         self._start_group()
         return group
+
+    def _group(self, texts: dict[str, list[str]]) -> Group:
+        return Group(self._packs, texts)
 
     def _columns(self) -> list[Column]:
         columns = []
@@ -183,8 +211,8 @@ class Rows:
 class SpreadRows(Rows):
     """Many rows at a time that differ in one column of texts only.
 
-    In its place, a row has how many there are; the texts themselves are in `spread`.  It is time
-    to `pack()` when that has `ROWS_PER_PACK`.
+    In its place, a row has how many there are; the texts themselves are in `spread`, which should
+    not have more than `ROWS_PER_GROUP` of them without being packed.
     """
 
     def __init__(
@@ -198,14 +226,20 @@ class SpreadRows(Rows):
     def _start_group(self) -> None:
         super()._start_group()
         self._texts[self._differ_in] = Texts()
+        self._spread_packs: list[Column] = []
 
     @property
     def _collected(self) -> int:
         return self._packed + len(self.spread)
 
+    @property
+    def _packed(self) -> int:
+        return sum(map(len, self._spread_packs))
+
+    def _group(self, texts: dict[str, list[str]]) -> Group:
+        return SpreadGroup(self._packs, texts, self._place, self._spread_packs)
+
     def _columns(self) -> list[Column]:
-        once = super()._columns()
-        columns = [np.repeat(column, once[self._place]) for column in once]
-        columns[self._place] = self._texts[self._differ_in].column(self.spread)
+        self._spread_packs.append(self._texts[self._differ_in].column(self.spread))
         self.spread.clear()
-        return columns
+        return super()._columns()

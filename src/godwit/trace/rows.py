@@ -133,6 +133,10 @@ def _bits(flags: np.ndarray[Any, Any]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
+def _nothing() -> None:
+    """There is no more."""
+
+
 class Rows:
     """Collects rows, and has `write` take them when they are many.
 
@@ -146,6 +150,8 @@ class Rows:
         self.enough = ROWS_PER_PACK * len(schema)
         self._formats = [FORMATS[field.type] for field in schema]
         self._text_columns = {n: field.name for n, field in enumerate(schema) if field.type == TEXT}
+        #: Called before rows are counted or taken: by who adds them a few at a time.
+        self.ask_for_more: Callable[[], None] = _nothing
         self._write = write
         self._taken = 0
         self._start_group()
@@ -157,6 +163,7 @@ class Rows:
     @property
     def count(self) -> int:
         """Rows so far."""
+        self.ask_for_more()
         return self._taken + self._collected
 
     @property
@@ -185,6 +192,7 @@ class Rows:
 
     def take(self) -> Group:
         """All there is; from now on there is nothing."""
+        self.ask_for_more()
         self.pack()
         return self._take()
 

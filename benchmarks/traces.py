@@ -4,8 +4,8 @@
 
 The cost is measured on GS1 while publishing: two simulations take turns, slice by slice, one of
 them traced; in processor time, because on a busy machine the wall clock measures the neighbours.
-The thread that writes counts as well.  The first turn is slower, as libraries are loaded: the median
-of several counts.
+The thread that writes counts as well.  The first turn is slower, because libraries are loaded: the
+median of several counts.
 
 The long trace is a short one over and over, with later times, higher numbers and delays that are
 all different.  The metrics run in a process of their own, so that its peak of memory is theirs.

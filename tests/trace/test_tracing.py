@@ -72,13 +72,16 @@ def test_a_trace_has_what_was_decided_and_who_moved(tmp_path: Path) -> None:
         for number in range(9):
             simulator.at(1.0 + number, paul.publish, advertisement, {"class": "STOCK"})
         simulator.run(until_s=20.0)
-    asked, moved = rows(tmp_path / "decisions")
+    asked, left, moved = sorted(rows(tmp_path / "decisions"), key=lambda row: row["time_s"])
 
     reason = msgspec.json.decode(asked.pop("reason"))
     assert (reason["messages_here"], reason["messages_there"]) == (10, 5)
     assert 5.0 < asked.pop("time_s") < 5.1
     decided = {"subject": "paul", "source": "B1", "target": "B2"}
     assert asked == {"broker": "B1", "policy": "grape", "action": "asked", **decided}
+    assert msgspec.json.decode(left.pop("reason"))["took_s"] < 0.1
+    assert 5.0 < left.pop("time_s") < 5.1
+    assert left == {"broker": "B1", "policy": "grape", "action": "left", **decided}
     took = msgspec.json.decode(moved.pop("reason"))
     assert 0 < took["paused_s"] <= took["took_s"] < 0.1
     assert 5.0 < moved.pop("time_s") < 5.1

@@ -117,6 +117,10 @@ class BrokerNode:
 
     # -- after a failure -----------------------------------------------------------------------
 
+    @property
+    def is_recovering(self) -> bool:
+        return self._recovery is not None
+
     def _recover(self) -> None:
         """Somebody remembers this broker, which does not remember anything."""
         if self._recovery is not None or not self._may_have_failed:

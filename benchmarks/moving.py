@@ -1,10 +1,13 @@
 """What does a move cost?  Clients move about a busy network, and every delivery is judged.
 
     python -m benchmarks.moving                         # 200 subscribers' and 50 publishers' moves
+    python -m benchmarks.moving --kills 20              # ... while brokers are killed and restarted
 
 Broker processes, publishers at a steady rate, subscribers with different interests; all clients
 and the oracle are in this process.  Reported is how long a publisher's publications waited in the
-client, for each length of the path between its brokers, and how long moves took.
+client, for each length of the path between its brokers, and how long moves took.  With `--kills`
+a move may lead nowhere; there are as many that arrive as were asked for, and more while brokers
+are killed.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ SETTLE_S = 60.0
 PUBLISHERS, SUBSCRIBERS = 5, 10
 #: Between two moves of a client.
 PAUSE_S_MAX = 0.5
+#: Between two kills.
+KILL_PAUSE_S_MAX = 3.0
 
 
 @dataclass(slots=True)
@@ -50,6 +55,7 @@ class Travelled:
     subscribers: list[Moved] = field(default_factory=list)
     publishers: list[Moved] = field(default_factory=list)
     stayed: list[str] = field(default_factory=list)
+    kills: int = 0
     restarts: int = 0
 
     def hops(self, moved: Moved) -> int:
@@ -65,6 +71,7 @@ async def travel(
     publisher_moves: int,
     per_s: float = 1_000.0,
     seed: int = 1,
+    kills: int = 0,
     url: Callable[[str], str] | None = None,
     when_quiet: Callable[[list[Client]], Awaitable[None]] | None = None,
 ) -> Travelled:
@@ -80,13 +87,19 @@ async def travel(
             (publishers, publisher_moves, travelled.publishers),
             (subscribers, subscriber_moves, travelled.subscribers),
         ]
+        killing = asyncio.create_task(_kill(running, kills, topology, random, travelled))
+
+        def is_tired(done: list[Moved], moves: int) -> bool:
+            return len(done) >= moves and killing.done()
+
+        async def walk(walker: WitnessedClient, moves: int, done: list[Moved]) -> None:
+            while not is_tired(done, moves):
+                await _walk(walker, topology, where, random, done, travelled.stayed)
+
         await asyncio.gather(
-            *(
-                _walk(each, moves // len(walkers), topology, where, random, done, travelled.stayed)
-                for walkers, moves, done in stages
-                for each in walkers
-            )
+            *(walk(each, moves, done) for walkers, moves, done in stages for each in walkers)
         )
+        await killing
         for task in talking:
             task.cancel()
         await asyncio.gather(*talking, return_exceptions=True)
@@ -132,22 +145,33 @@ async def _talk(publisher: WitnessedClient, per_s: float, random: Random) -> Non
         await publisher.publish({"class": publisher.name, "n": number, "third": number % 3})
 
 
+async def _kill(
+    running: Processes, kills: int, topology: Topology, random: Random, travelled: Travelled
+) -> None:
+    """One broker after the other, and start each again before long."""
+    for _ in range(kills):
+        await asyncio.sleep(random.uniform(0.5, KILL_PAUSE_S_MAX))
+        broker = random.choice(topology.brokers)
+        await running.kill(broker)
+        await asyncio.sleep(random.uniform(0.0, 0.5))
+        await running.start(broker)
+        travelled.kills += 1
+
+
 async def _walk(
     walker: WitnessedClient,
-    moves: int,
     topology: Topology,
     where: Callable[[str], str],
     random: Random,
     done: list[Moved],
     stayed: list[str],
 ) -> None:
-    for _ in range(moves):
-        await asyncio.sleep(random.uniform(0.0, PAUSE_S_MAX))
-        elsewhere = [b for b in topology.brokers if b != walker.client.session.broker]
-        try:
-            done.append(await walker.client.move(where(random.choice(elsewhere))))
-        except StayedError as error:
-            stayed.append(str(error))
+    await asyncio.sleep(random.uniform(0.0, PAUSE_S_MAX))
+    elsewhere = [b for b in topology.brokers if b != walker.client.session.broker]
+    try:
+        done.append(await walker.client.move(where(random.choice(elsewhere))))
+    except StayedError as error:
+        stayed.append(str(error))
 
 
 async def _arrive(clients: list[Client], oracle: Oracle) -> None:
@@ -197,6 +221,7 @@ def main() -> int:
     parser.add_argument("--subscriber-moves", type=int, default=200)
     parser.add_argument("--publisher-moves", type=int, default=50)
     parser.add_argument("--per-s", type=float, default=1_000.0, help="publications in a second")
+    parser.add_argument("--kills", type=int, default=0, help="of brokers, which are restarted")
     parser.add_argument("--brokers", type=int, default=7)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -211,6 +236,7 @@ def main() -> int:
                 publisher_moves=arguments.publisher_moves,
                 per_s=arguments.per_s,
                 seed=arguments.seed,
+                kills=arguments.kills,
             )
 
     travelled = uvloop.run(measured())
@@ -219,11 +245,11 @@ def main() -> int:
     console.print(
         f"{oracle.publications:,} publications, {oracle.deliveries:,} deliveries,"
         f" {oracle.violation_count} violations, {len(travelled.stayed)} stayed,"
-        f" {travelled.restarts} restarts"
+        f" {travelled.restarts} restarts of sessions, {travelled.kills} kills"
     )
     for line in (*map(str, oracle.violations[:5]), *travelled.stayed[:5]):
         console.print(f"  {line}")
-    return 0 if oracle.is_satisfied and not travelled.stayed else 1
+    return 0 if oracle.is_satisfied and (arguments.kills or not travelled.stayed) else 1
 
 
 if __name__ == "__main__":

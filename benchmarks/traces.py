@@ -4,7 +4,8 @@
 
 The cost is measured on GS1 while publishing: two simulations take turns, slice by slice, one of
 them traced; in processor time, because on a busy machine the wall clock measures the neighbours.
-The thread that writes counts as well.
+The thread that writes counts as well.  The first turn is slower, because libraries are loaded: the
+median of several counts.
 
 The long trace is a short one over and over, with later times, higher numbers and delays that are
 all different.  The metrics run in a process of their own, so that its peak of memory is theirs.
@@ -156,7 +157,7 @@ def _peak_mebibytes(process: int | str) -> float:
 def rows(*, quick: bool) -> Iterator[list[Row]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        yield [traced_speed(folder, turns=2 if quick else 5)]
+        yield [traced_speed(folder, turns=3 if quick else 5)]
         end_s = prolong(folder / "0", folder / "long", rows=ROWS_QUICK if quick else ROWS)
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             yield pool.apply(stage_speeds, (folder / "long", end_s))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from tests.asynchronous import run, until
 from tests.client.stages import Stage, stage
-from tests.network.scenes import cut, port_of
+from tests.network.scenes import cut, line_of, port_of, publishing, subscribed
 
 from godwit.client import journey
 from godwit.client.line import Place
@@ -24,6 +24,8 @@ from godwit.content.messages import (
 from godwit.errors import StayedError, UnreachableError, UsageError
 from godwit.migration.moving import Phase
 from godwit.network.settings import Limits
+from godwit.overlay.topology import chain
+from godwit.testing import MemoryNetwork
 from godwit.wire.connection import Connection
 from godwit.wire.frames import Dropped, encode
 
@@ -64,6 +66,28 @@ async def _move(scene: Stage, within_s: float) -> object:
 
 
 # -- in good order ---------------------------------------------------------------------------------
+
+
+def test_a_publisher_does_not_turn_before_all_it_published_is_acknowledged() -> None:
+    """A broker that fails would have to be sent it again: behind what comes from the new place."""
+
+    async def scenario() -> None:
+        async with (
+            MemoryNetwork(chain(2)) as network,
+            publishing(network, "B1") as paul,
+            subscribed(network, "B2", "alice") as (alice, events),
+        ):
+            line_of(alice).pause_reading()
+            await paul.publish({"x": 1})
+            moving = asyncio.create_task(paul.move(network.url("B2")))
+            await until(lambda: paul.move_phase is Phase.PAUSING)
+            await asyncio.sleep(0.1)
+            assert paul.move_phase is Phase.PAUSING
+            line_of(alice).resume_reading()
+            await moving
+            assert (await anext(events)).content["x"] == 1
+
+    run(scenario())
 
 
 def test_a_client_moves_and_nobody_notices() -> None:

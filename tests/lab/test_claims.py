@@ -60,7 +60,8 @@ def test_a_rule_says_in_words_what_it_does() -> None:
     assert (
         reduction(0.8).text == "at least 0.72 (0.8 within 10% relative); above 0.8 it is exceeded"
     )
-    assert Agreement(0.05, lambda _: 0.0).text == "the relative error is at most 5.0% everywhere"
+    assert Agreement(0.05, lambda _: 0.0).text == "the relative error is at most 5% everywhere"
+    assert "at most 0.0001% everywhere" in Agreement(1e-6, lambda _: 0.0).text
 
 
 def test_numbers_over_seeds() -> None:

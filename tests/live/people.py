@@ -80,10 +80,12 @@ class Listener:
             ) from None
 
     def has_heard_all(self, speaker: Speaker, *, since: int = 0) -> bool:
-        """Everything that was said from `since` on, in order, each once; nothing twice before."""
+        """Everything from `since` on up to the last word that came, in order, each once; nothing
+        twice before.  `has_heard` waits for the last word: a speaker may go on meanwhile.
+        """
         heard = self.heard[speaker.client.name]
         in_order = all(a < b for a, b in pairwise(heard))
-        return in_order and [n for n in heard if n >= since] == list(range(since, speaker.said))
+        return in_order and [n for n in heard if n >= since] == list(range(since, heard[-1] + 1))
 
 
 @contextlib.asynccontextmanager

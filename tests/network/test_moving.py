@@ -13,13 +13,13 @@ from tests.asynchronous import run, until
 from tests.network.scenes import cut, publish, publishing, subscribed
 from tests.network.test_http import Observed
 
-from godwit.client import Client
 from godwit.content.filters import Filter
 from godwit.errors import StayedError
 from godwit.network.http import application
 from godwit.network.settings import Limits
-from godwit.overlay.topology import Topology, chain, random_tree
+from godwit.overlay.topology import chain, random_tree
 from godwit.simulation.oracle import Oracle
+from godwit.storms.checking import wrong_tables
 from godwit.testing import MemoryNetwork
 from godwit.witness import WitnessedClient
 
@@ -255,7 +255,9 @@ async def random_walk(seed: int) -> tuple[int, int, int]:
         for walker in walkers:
             await walker.client.flush()
         await until(lambda: not oracle.is_owed)
-        await until(lambda: not wrong_tables(topology, network, [w.client for w in walkers]))
+        await until(
+            lambda: not wrong_tables(topology, network, [w.client.session for w in walkers])
+        )
         for node in network.nodes.values():
             node.broker.routing.check()
         for walker in walkers:
@@ -267,33 +269,6 @@ async def random_walk(seed: int) -> tuple[int, int, int]:
         assert not session.restarts or not (session.advertisements or session.subscriptions)
     totals = [(walker.moves, walker.stays) for walker in walkers]
     return sum(m for m, _ in totals), sum(s for _, s in totals), oracle.deliveries
-
-
-def wrong_tables(topology: Topology, network: MemoryNetwork, clients: list[Client]) -> list[str]:
-    """Advertisements that are not where their publishers are, and subscriptions of no one."""
-    sessions = [client.session for client in clients]
-    wrong = []
-    for name, node in network.nodes.items():
-        tables = node.broker.routing.tables()
-        held = {
-            id: session.name if session.broker == name else _next(topology, name, session.broker)
-            for session in sessions
-            for id in session.advertisements
-        }
-        if {id: hop.name for id, hop in tables.advertisements.items()} != held:
-            wrong.append(f"{name}: {tables.advertisements}, should be {held}")
-        wanted = {
-            str(s.id): session for session in sessions for s in session.subscriptions.values()
-        }
-        for id, hop in tables.subscriptions.items():
-            if id not in wanted or (hop.name == wanted[id].name) != (wanted[id].broker == name):
-                wrong.append(f"{name}: {id} of {hop}")
-    return wrong
-
-
-def _next(topology: Topology, broker: str, at: str) -> str:
-    distance = topology.distances(at)
-    return min(topology.neighbours(broker), key=distance.__getitem__)
 
 
 SEEDS, SEEDS_PER_TEST = 24, 4

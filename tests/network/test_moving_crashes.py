@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 from tests.asynchronous import run, until
-from tests.network.test_moving import wrong_tables
 
 from godwit.client import Client, Event, Events
 from godwit.errors import StayedError
 from godwit.network.settings import Limits
 from godwit.overlay.topology import random_tree
 from godwit.overlay.tree import TreeRouting
+from godwit.storms.checking import wrong_tables
 from godwit.testing import MemoryNetwork
 
 LIMITS = Limits(link_s=0.15, session_s=0.6, heartbeat_s=0.1)
@@ -109,11 +109,11 @@ async def storm(seed: int) -> tuple[int, int]:
         for broker in set(topology.brokers) - set(network.nodes):
             await network.restart(broker)
 
-        clients = [each.client for each in wanderers]
+        sessions = [each.client.session for each in wanderers]
         await until(
             lambda: (
                 all(each.is_settled for each in wanderers)
-                and not wrong_tables(topology, network, clients)
+                and not wrong_tables(topology, network, sessions)
             )
         )
         since = {each.client.name: each.said for each in wanderers}

@@ -54,6 +54,7 @@ def test_a_trace_that_cannot_be_written_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(in_rows, "ROWS_PER_GROUP", 1)
+    monkeypatch.setattr(in_rows, "ROWS_PER_PACK", 1)
     writer = TraceWriter(tmp_path)
     (tmp_path / "decisions").rmdir()
     with pytest.raises(FileNotFoundError):  # noqa: PT012  When it is noticed is for chance to say.

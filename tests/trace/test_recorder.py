@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from tests.trace.test_writer import rows
 
@@ -27,7 +28,7 @@ from godwit.errors import UsageError
 from godwit.overlay.tree import TreeRouting
 from godwit.trace import recorder as in_recorder
 from godwit.trace import rows as in_rows
-from godwit.trace.recorder import Recorder
+from godwit.trace.recorder import TOGETHER, Recorder
 from godwit.trace.writer import TraceWriter
 
 B2, B3 = Neighbour("B2"), Neighbour("B3")
@@ -198,13 +199,15 @@ def test_names_are_numbered_anew_in_every_group(
 ) -> None:
     """What was said of one group must not leak into the next."""
     monkeypatch.setattr(in_rows, "ROWS_PER_GROUP", 3)
-    monkeypatch.setattr(in_recorder, "ROWS_PER_GROUP", 3)
+    monkeypatch.setattr(in_rows, "ROWS_PER_PACK", 2)
+    monkeypatch.setattr(in_recorder, "TOGETHER", 2)
     with TraceWriter(tmp_path) as writer:
         recorder = Recorder(writer)
         for number in range(20):
             received = Received(quote(number), Neighbour(f"B{number % 7}"))
             effects = [Send(Neighbour(f"B{number % 5}"), quote(number), 1)]
             recorder.handled(f"B{number % 3}", received, effects, 0.0, 0.0, 0.0, 1)
+            assert writer.handled._collected < 3 + 2
             recorder.delivered([f"s{number}", f"s{number % 4}"], quote(number), 0, 2.0)
     found = rows(tmp_path / "handled")
     assert [(row["broker"], row["came_from"], row["went_to"]) for row in found] == [
@@ -219,14 +222,29 @@ def test_deliveries_wait_for_no_more_than_a_group(
 ) -> None:
     monkeypatch.setattr(in_rows, "ROWS_PER_GROUP", 8)
     monkeypatch.setattr(in_recorder, "ROWS_PER_GROUP", 8)
+    monkeypatch.setattr(in_recorder, "TOGETHER", 1)
     with TraceWriter(tmp_path) as writer:
         recorder = Recorder(writer)
         for number in range(50):
             recorder.delivered(["a", "b", "c"], quote(number), 0, 2.0)
-            assert len(writer.delivered.spread) < 8 + 3
+            assert writer.delivered._collected < 8 + 3
         assert writer.rows == 150
     found = [(row["sequence"], row["client"]) for row in rows(tmp_path / "delivered")]
     assert found == [(number, client) for number in range(50) for client in "abc"]
+
+
+def test_what_is_kept_to_be_looked_at_together_is_counted_and_rotated(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path) as writer:
+        recorder = Recorder(writer)
+        for number in range(TOGETHER + 3):
+            recorder.handled("B1", Received(quote(number), B2), [], 0.0, 0.0, 0.0, 1)
+            recorder.delivered(["s1", "s2"], quote(number), 0, 2.0)
+        assert writer.rows == 3 * (TOGETHER + 3)
+        recorder.handled("B1", Received(quote(99), B2), [], 0.0, 0.0, 0.0, 1)
+        writer.rotate()
+        assert writer.rows == 3 * (TOGETHER + 3) + 1
+    (first, *_) = sorted((tmp_path / "handled").iterdir())
+    assert len(pq.read_table(first)) == TOGETHER + 3 + 1
 
 
 def test_one_of_none_is_no_sample(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ class Client:
             async with asyncio.timeout(self._connect_s):
                 await self.flush()
         except TimeoutError:
-            return UnreachableError("closed before the broker had taken in what was published")
+            return UnreachableError("closed before all that was published was acknowledged")
         except GodwitError as error:
             return error
         return None

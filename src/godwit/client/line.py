@@ -137,7 +137,11 @@ class Line:
         self._lost.clear()
         stream = self.post.stream
         hello = Hello(
-            role="client", name=self.post.name, stream=stream.id, received=stream.received
+            role="client",
+            name=self.post.name,
+            stream=stream.id,
+            received=stream.received,
+            has_holdings=self.post.has_holdings,
         )
         await Call(hello, self._accept).make(self.places[0].opener)
 

@@ -40,6 +40,11 @@ class Post:
         self.is_forgotten = False
         """Has the broker lost what we had told it?"""
 
+    @property
+    def has_holdings(self) -> bool:
+        """Is there something at the broker that we count on?"""
+        return False
+
     def put(self, message: Message | Stayed | RoundTrips) -> None:
         self.stream.put(encode(message))
 

@@ -89,6 +89,10 @@ class ClientSession(Post):
         return self._holdings.subscriptions
 
     @property
+    def has_holdings(self) -> bool:
+        return bool(self.advertisements or self.subscriptions)
+
+    @property
     def next_sequence(self) -> int:
         """The sequence number that the next publication will have."""
         return self._sequence

@@ -282,7 +282,7 @@ once live, with nothing else running but Spark, which may be starting. What is m
 run is what its clients saw; their clock is that of the brokers, as all are on one machine.
 """,
     scales={
-        "small": Scale(_cases((31, (1, 4, 31))), seeds=2),
+        "small": Scale(_cases((31, (1, 31))), seeds=2),
         "paper": Scale(
             _cases((63, (1, 2, 4, 8, 16, 32, 63)), (127, (1, 2, 4, 8, 16, 32, 127))), seeds=3
         ),

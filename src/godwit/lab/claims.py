@@ -81,7 +81,7 @@ class Agreement:
 
     @property
     def text(self) -> str:
-        return f"the relative error is at most {self.within:.1%} everywhere"
+        return f"the relative error is at most {100 * self.within:g}% everywhere"
 
     def judge(self, results: Results) -> Judgement:
         measured = self.error(results)

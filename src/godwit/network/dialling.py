@@ -56,6 +56,7 @@ class Dialler:
             received=0 if known is None else known.stream.received,
             secret=self._secret,
             heartbeat_s=node.limits.heartbeat_s,
+            has_holdings=known is not None,
         )
 
         def accept(welcome: Welcome, connection: Connection) -> LinkPort:

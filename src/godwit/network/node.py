@@ -117,6 +117,10 @@ class BrokerNode:
 
     # -- after a failure -----------------------------------------------------------------------
 
+    @property
+    def is_recovering(self) -> bool:
+        return self._recovery is not None
+
     def _recover(self) -> None:
         """Somebody remembers this broker, which does not remember anything."""
         if self._recovery is not None or not self._may_have_failed:
@@ -171,9 +175,9 @@ class BrokerNode:
             is_full = len(self.ports) >= self.limits.connections_max
             if is_full and port is None and hello.role == "client":
                 raise PeerError("too many connections")
-            if port is None and hello.stream:
+            if port is None and hello.stream and hello.has_holdings:
                 self._recover()
-            was_known = port is not None
+            was_known = isinstance(port, LinkPort) and port.is_remembered
             port = self._open(hop, secrets.token_hex(16))
         stream = port.stream
         heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)
@@ -295,7 +299,9 @@ class BrokerNode:
         else:
             self.handled[type(message).__name__] += 1
             if isinstance(message, Told) and message.telling is Telling.NOT_ALL:
-                self._recover()
+                assert isinstance(source, LinkPort)
+                if not source.has_begun_again:  # We know nothing of it, either.
+                    self._recover()
         # All of one read came at the same time.
         now_s = self._read_start_s
         if source.is_link:

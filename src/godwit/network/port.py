@@ -385,6 +385,8 @@ class LinkPort(Port):
     def __init__(self, owner: Owner, stream_id: str, name: str) -> None:
         super().__init__(owner, stream_id)
         self.hop: Neighbour = Neighbour(name)
+        self.has_begun_again = False
+        """Has the neighbour failed since we know it?"""
         self.kept: list[bytes] | None = None
         """If the neighbour has forgotten the stream: what it has to get once more."""
 
@@ -406,8 +408,14 @@ class LinkPort(Port):
         old, self.stream = self.stream, Stream(stream_id)
         self.kept = [frame for frame in old.frames() if _is_counted(frame)]
         self.stream.begin_at(old.position - len(self.kept))
+        self.has_begun_again = True
         self.unanswered.clear()
         self._acknowledged = 0
+
+    @property
+    def is_remembered(self) -> bool:
+        """Is there something that the neighbour had told us?"""
+        return self.has_begun_again or self.stream.received > 0
 
     def put_kept(self) -> None:
         """Behind the tables."""

@@ -77,8 +77,9 @@ class BrokerServer:
 
     @property
     def troubles(self) -> list[str]:
-        """What keeps this broker from being healthy: links of its own that are not there."""
-        return [f"{d.where}: {d.trouble}" for d in self.diallers if d.trouble is not None]
+        """What keeps this broker from being healthy: a failure, links that are not there."""
+        links = [f"{d.where}: {d.trouble}" for d in self.diallers if d.trouble is not None]
+        return [*links, "recovering after a failure"] if self.node.is_recovering else links
 
     async def __aenter__(self) -> Self:
         self._listener = await self._listen()

@@ -57,7 +57,12 @@ class Presence:
         return [Confirm(Client(sweep.client), Swept(move=sweep.move))]
 
     def link_up(self, neighbour: Neighbour) -> Answers:
-        return [Send(neighbour, Present(broker=broker)) for broker in self._direction]
+        """Tell a neighbour what is not in its own direction; it may have been there before."""
+        return [
+            Send(neighbour, Present(broker=broker))
+            for broker, hop in self._direction.items()
+            if hop != neighbour
+        ]
 
     def link_down(self, neighbour: Neighbour, links: list[Neighbour]) -> Answers:
         gone = [broker for broker, hop in self._direction.items() if hop == neighbour]

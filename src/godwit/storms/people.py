@@ -67,10 +67,10 @@ class Person:
         except UsageError:
             assert self.is_gone
 
-    async def move(self, to: str) -> None:
+    async def move(self, to: str, *, within_s: float | None = None) -> None:
         try:
             url = self._network.url(to)
-            await self.client.move(url, within_s=self._random.choice(MOVE_S))
+            await self.client.move(url, within_s=within_s or self._random.choice(MOVE_S))
             self.moved += 1
         except StayedError:
             self.stayed += 1

@@ -76,8 +76,11 @@ async def _storm(result: Storm, random: Random, limits: Limits | None) -> Storm:
                 group.create_task(person.talk(until_s))
             group.create_task(_moves(people, topology, weather, random))
         await weather.clear_up()
-        await _until_quiet(result, topology, network, people)
         result.happened = weather.happened
+        await _until_quiet(result, topology, network, people)
+        if result.is_flawless:
+            await _once_more(result, topology, people, random)
+            await _until_quiet(result, topology, network, people)
         _count(result, people)
         for person in people:
             await person.leave()
@@ -106,6 +109,21 @@ async def _moves(
                 fault, phase = random.choice(list(Fault)), random.choice(PHASES)
                 journey = (person, source, target)
                 group.create_task(weather.strike_during(move, phase, fault, *journey))
+
+
+async def _once_more(
+    result: Storm, topology: Topology, people: list[Person], random: Random
+) -> None:
+    """Everybody says a word, moves and says another one: there is nothing in the way any more."""
+    for person in people:
+        if person.is_gone:
+            continue
+        source, stayed = person.client.session.broker, person.stayed
+        await person.talk(asyncio.get_running_loop().time() + 0.1)
+        await person.move(random.choice([b for b in topology.brokers if b != source]), within_s=5.0)
+        await person.talk(asyncio.get_running_loop().time() + 0.1)
+        if person.stayed > stayed:
+            result.wrong.append(f"{person.name} cannot leave {source} though nothing fails")
 
 
 async def _until_quiet(

@@ -1,73 +1,85 @@
-"""Rows of one table on their way: packed into bytes as they come, columns when there are many.
+"""Rows of one table on their way: cells in a list as they come, columns when there are many.
 
-Why bytes: objects that wait are seen by Python's cyclic garbage collector, which then walks the
-whole heap of a simulation again and again.  That cost more than all the rest.  Bytes are also
-columns for NumPy and Arrow without another look at each cell.  A text is packed as its number
-among the texts of its column, which are few.
+Why a list of cells: to add to it is all that is done while messages are handled, and it takes next
+to nothing.  What is made of thousands of cells at a time is cheap.  They are numbers and texts,
+never messages: those would be kept alive with all they carry, and Python's cyclic garbage
+collector would walk the whole heap of a simulation again and again.
+
+A text becomes its number among the texts of its column, which are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
-from operator import length_hint
-from struct import Struct
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from struct import pack
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from godwit.trace.schema import COUNT, NUMBER, SMALL_COUNT, TEXT, YES_OR_NO
 
+#: As many are written together, or a few more.
 ROWS_PER_GROUP = 65_536
+#: As many become columns together.  That takes a millisecond or two, in which all else waits.
+ROWS_PER_PACK = 2_048
 
 #: Stands for null in a column of counts, which are never negative, and of texts.
 ABSENT = -1
-#: How a cell is packed.
+#: How cells become a column, in the language of `struct` and of NumPy.
 FORMATS = {TEXT: "i", NUMBER: "d", COUNT: "q", SMALL_COUNT: "i", YES_OR_NO: "?"}
-DTYPES = {TEXT: "<i4", NUMBER: "<f8", COUNT: "<i8", SMALL_COUNT: "<i4", YES_OR_NO: "?"}
+
+Column: TypeAlias = np.ndarray[Any, Any]
 
 
-class Texts:
+class Texts(dict[object, int]):
     """The texts of one column by number: the first is 0.  What is no text is null."""
 
     def __init__(self) -> None:
-        #: For reading.  Plain: one that makes up what is missing takes twice as long.
-        self.numbers: dict[object, int] = {}
-        self._texts: list[str] = []
+        super().__init__()
+        self.in_order: list[str] = []
 
-    def number(self, text: object) -> int:
-        """The number of a text that may be new."""
-        if text not in self.numbers:
-            self.numbers[text] = len(self._texts) if isinstance(text, str) else ABSENT
-            if isinstance(text, str):
-                self._texts.append(text)
-        return self.numbers[text]
+    def __missing__(self, text: object) -> int:
+        number = ABSENT
+        if isinstance(text, str):
+            number = len(self.in_order)
+            self.in_order.append(text)
+        self[text] = number
+        return number
 
-    def take(self) -> list[str]:
-        """The texts in the order of their numbers; from now on there are none."""
-        texts, self._texts = self._texts, []
-        self.numbers.clear()
-        return texts
+    def column(self, texts: Sequence[object]) -> Column:
+        return _column(FORMATS[TEXT], list(map(self.__getitem__, texts)))
 
 
-class Group(NamedTuple):
+def _column(format: str, cells: Sequence[float]) -> Column:
+    # This takes half as long as NumPy's own ways.
+    return np.frombuffer(pack(f"{len(cells)}{format}", *cells), format)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
     """Some rows, taken together."""
 
-    records: np.ndarray[Any, Any]
+    packs: list[list[Column]]
+    """The rows in several parts, each as columns."""
+
     texts: dict[str, list[str]]
     """For each column of texts, what the numbers in it stand for."""
 
     @property
     def rows(self) -> int:
-        return len(self.records)
+        return sum(len(columns[0]) for columns in self.packs)
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        columns = [self._column(field) for field in schema]
-        return pa.Table.from_arrays(columns, schema=as_written(schema))
+        columns = zip(schema, self._columns(), strict=True)
+        arrays = [self._array(field, cells) for field, cells in columns]
+        return pa.Table.from_arrays(arrays, schema=as_written(schema))
 
-    def _column(self, field: pa.Field) -> pa.Array:
-        cells = np.ascontiguousarray(self.records[field.name])
+    def _columns(self) -> list[Column]:
+        return list(map(np.concatenate, zip(*self.packs, strict=True)))
+
+    def _array(self, field: pa.Field, cells: Column) -> pa.Array:
         if field.type == YES_OR_NO:
             return _array(field.type, len(cells), None, _bits(cells))
         is_there = _bits(cells != ABSENT) if field.type in (TEXT, COUNT) else None
@@ -75,6 +87,26 @@ class Group(NamedTuple):
             return _array(field.type, len(cells), is_there, pa.py_buffer(cells))
         numbers = _array(pa.int32(), len(cells), is_there, pa.py_buffer(cells))
         return pa.DictionaryArray.from_arrays(numbers, _text_array(self.texts[field.name]))
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadGroup(Group):
+    """Rows that are there once, and stand for several that differ in one column."""
+
+    differ_in: int
+    """Its number; in its place is how many rows there are."""
+
+    spread: list[Column]
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.spread))
+
+    def _columns(self) -> list[Column]:
+        once = super(SpreadGroup, self)._columns()
+        columns = [np.repeat(column, once[self.differ_in]) for column in once]
+        columns[self.differ_in] = np.concatenate(self.spread)
+        return columns
 
 
 def as_written(schema: pa.Schema) -> pa.Schema:
@@ -101,104 +133,121 @@ def _bits(flags: np.ndarray[Any, Any]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-class Rows:
-    """Collects rows in a buffer, and has `write` take them when it is full.
+def _nothing() -> None:
+    """There is no more."""
 
-    Either `add(row)`; or, for who is in a hurry, `pack(buffer, next(places), *cells)`, where a
-    text is its number.
+
+class Rows:
+    """Collects rows, and has `write` take them when they are many.
+
+    Either `add(row)`; or, for who is in a hurry, `cells.extend(row)`, and `pack()` as soon as there
+    are `enough` cells.
     """
 
     def __init__(self, schema: pa.Schema, write: Callable[[Group], None]) -> None:
-        record = Struct("<" + "".join(FORMATS[field.type] for field in schema))
-        self.pack = record.pack_into
-        self.buffer = bytearray(ROWS_PER_GROUP * record.size)
-        #: Where in the buffer rows go, one after the other, for ever.
-        self.places = chain.from_iterable(self._rounds())
-        self._texts = {field.name: Texts() for field in schema if field.type == TEXT}
-        self._dtype = np.dtype([(field.name, DTYPES[field.type]) for field in schema])
-        self._columns = schema.names
+        #: Of the rows that came last, one after the other.
+        self.cells: list[Any] = []
+        self.enough = ROWS_PER_PACK * len(schema)
+        self._formats = [FORMATS[field.type] for field in schema]
+        self._text_columns = {n: field.name for n, field in enumerate(schema) if field.type == TEXT}
+        #: Called before rows are counted or taken: by who adds them a few at a time.
+        self.ask_for_more: Callable[[], None] = _nothing
         self._write = write
         self._taken = 0
-        self._start_round()
+        self._start_group()
 
-    def _start_round(self) -> None:
-        self._taken_in_round = 0
-        self._places_left = iter(range(0, len(self.buffer), self._dtype.itemsize))
-
-    def _rounds(self) -> Iterator[Iterator[int]]:
-        while True:
-            yield self._places_left
-            self.flush()
-            self._start_round()
+    def _start_group(self) -> None:
+        self._packs: list[list[Column]] = []
+        self._texts = {name: Texts() for name in self._text_columns.values()}
 
     @property
     def count(self) -> int:
         """Rows so far."""
+        self.ask_for_more()
         return self._taken + self._collected
 
     @property
     def _collected(self) -> int:
-        return self._packed - self._taken_in_round
+        return self._packed + len(self.cells) // len(self._formats)
 
     @property
     def _packed(self) -> int:
-        """In this round."""
-        return len(self.buffer) // self._dtype.itemsize - length_hint(self._places_left)
+        return sum(len(columns[0]) for columns in self._packs)
 
     def add(self, row: Sequence[Any]) -> None:
         """A cell for each column, in their order."""
-        cells = list(zip(self._columns, row, strict=True))
-        place, texts = next(self.places), self._texts
-        numbered = (texts[of].number(cell) if of in texts else cell for of, cell in cells)
-        self.pack(self.buffer, place, *numbered)
+        if len(row) != len(self._formats):
+            raise ValueError(f"{len(row)} cells for {len(self._formats)} columns")
+        self.cells.extend(row)
+        if len(self.cells) >= self.enough:
+            self.pack()
 
-    def numbers(self, column: str) -> dict[object, int]:
-        """The numbers of the texts in a column, as far as they are known."""
-        return self._texts[column].numbers
-
-    def learn(self, texts: Mapping[str, object]) -> None:
-        """Give numbers to texts of these columns."""
-        for column, text in texts.items():
-            self._texts[column].number(text)
-
-    def flush(self) -> None:
-        """Have written what there is."""
-        self._write(self.take())
+    def pack(self) -> None:
+        """Make columns of the cells, and have them written if there are enough for a group."""
+        if self.cells:
+            self._packs.append(self._columns())
+            self.cells.clear()
+        if self._packed >= ROWS_PER_GROUP:
+            self._write(self._take())
 
     def take(self) -> Group:
         """All there is; from now on there is nothing."""
-        self._taken += self._collected
+        self.ask_for_more()
+        self.pack()
         return self._take()
 
     def _take(self) -> Group:
-        records = np.frombuffer(self.buffer, self._dtype)[self._taken_in_round : self._packed]
-        self._taken_in_round = self._packed
-        texts = {column: texts.take() for column, texts in self._texts.items()}
-        return Group(records.copy(), texts)
+        self._taken += self._packed
+        group = self._group({name: texts.in_order for name, texts in self._texts.items()})
+        self._start_group()
+        return group
+
+    def _group(self, texts: dict[str, list[str]]) -> Group:
+        return Group(self._packs, texts)
+
+    def _columns(self) -> list[Column]:
+        columns = []
+        for number, format in enumerate(self._formats):
+            cells = self.cells[number :: len(self._formats)]
+            if number in self._text_columns:
+                columns.append(self._texts[self._text_columns[number]].column(cells))
+            else:
+                columns.append(_column(format, cells))
+        return columns
 
 
 class SpreadRows(Rows):
     """Many rows at a time that differ in one column of texts only.
 
-    In its place, what is packed has how many there are; the texts themselves are in `spread`.
+    In its place, a row has how many there are; the texts themselves are in `spread`, which should
+    not have more than `ROWS_PER_GROUP` of them without being packed.
     """
 
     def __init__(
         self, schema: pa.Schema, write: Callable[[Group], None], *, differ_in: str
     ) -> None:
-        super().__init__(schema, write)
         self.spread: list[str] = []
         self._differ_in = differ_in
+        self._place = schema.get_field_index(differ_in)
+        super().__init__(schema.set(self._place, pa.field(differ_in, COUNT)), write)
+
+    def _start_group(self) -> None:
+        super()._start_group()
+        self._texts[self._differ_in] = Texts()
+        self._spread_packs: list[Column] = []
 
     @property
     def _collected(self) -> int:
-        return len(self.spread)
+        return self._packed + len(self.spread)
 
-    def _take(self) -> Group:
-        once, texts = super()._take()
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(self.spread))}
-        records = np.repeat(once, once[self._differ_in])
-        in_order = map(numbers.__getitem__, self.spread)
-        records[self._differ_in] = np.fromiter(in_order, "<i4", len(self.spread))
+    @property
+    def _packed(self) -> int:
+        return sum(map(len, self._spread_packs))
+
+    def _group(self, texts: dict[str, list[str]]) -> Group:
+        return SpreadGroup(self._packs, texts, self._place, self._spread_packs)
+
+    def _columns(self) -> list[Column]:
+        self._spread_packs.append(self._texts[self._differ_in].column(self.spread))
         self.spread.clear()
-        return Group(records, {**texts, self._differ_in: list(numbers)})
+        return super()._columns()

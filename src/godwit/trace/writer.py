@@ -1,6 +1,6 @@
 """A trace as files of Parquet, in bounded memory.
 
-Every `ROWS_PER_GROUP` rows of a table are written as a row group.  A file is closed and the next
+About `ROWS_PER_GROUP` rows of a table are written as a row group.  A file is closed and the next
 one begun when it has `rows_per_file` rows: what is closed can be read, shipped or deleted while
 the run goes on.  A file that is being written has a name that readers overlook, so a run that is
 killed leaves whole files only.

@@ -81,6 +81,7 @@ class Call(Generic[T]):
         try:
             return await self._answered
         except BaseException:
+            self._answered.cancel()  # Nobody will ask for what it may still say.
             self._connection.abort()
             raise
 

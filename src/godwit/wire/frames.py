@@ -76,6 +76,9 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT_S
     """How often it wants to hear something."""
 
+    has_holdings: bool = False
+    """Does it come back for something?  A broker that knows of nothing has failed."""
+
 
 class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     """The broker's answer: who it is, and which stream this is now.

@@ -150,8 +150,8 @@ def test_a_client_that_asks_and_does_not_read_the_answers_is_sent_away() -> None
             await until(lambda: network.nodes["B1"].ports.get(port.hop) is not port)
             # It may come back, and ask for everything again, if it listens now.
             await alice.flush()
-            await until(lambda: port.hop in network.nodes["B1"].ports)
-            await until(lambda: client_port(network, "B1", "alice").stream.is_idle)
+            ports = network.nodes["B1"].ports
+            await until(lambda: port.hop in ports and ports[port.hop].stream.is_idle)
 
     run(scenario())
 

@@ -83,8 +83,10 @@ shared; of these only ratios can be compared.
 
 G2 counts messages in and out, and does not reproduce: 1.58 of the 3.53 messages a second are
 deliveries to subscribers, which nobody can save. It reproduces if messages that come in are
-counted, and would if deliveries were left out (1.95 and 0.13 a second, 93% less). The thesis does
-not say what it counts.
+counted, and would if deliveries were left out (1.95 and 0.13 a second, 93% less). With its
+figures the thesis does not say what it counts; where GRAPE adds up the message rate of a system,
+it adds up what comes in (chapter 6), and of CRAM's figures it says that the input utilisation
+varies directly with the message rate. By that, G2 is what is called *in* here.
 
 In the tree of 127 brokers, at X = 4, load 100% leaves 2.03 of 7.14 messages in, 0.030% of 0.122%
 input utilisation and 5.11 of 7.21 ms; delay 100% 3.76, 0.060% and 4.53 ms; POP 3.92, 0.055% and

@@ -105,7 +105,7 @@ CLAIMS = (
         "thesis 2.3, 8.1, PlanetLab", Reduction(0.84, up_to(MESSAGES, LOAD)),
     ),
     Claim(
-        "G2 POP, in", "... of messages that come in: the thesis does not say which it counts",
+        "G2 POP, in", "... of messages that come in, as GRAPE counts",
         "thesis 2.3, 8.1, PlanetLab", Reduction(0.85, up_to(MESSAGES_IN, POP)),
     ),
     Claim(

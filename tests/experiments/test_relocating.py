@@ -88,7 +88,7 @@ def test_a_case_says_how_much_is_seen_before_a_decision_and_what_counts(
     reasons = [
         msgspec.json.decode(row["reason"])
         for row in pq.read_table(tmp_path / "10" / "decisions").to_pylist()
-        if row["policy"] == "grape"
+        if row["action"] == "asked"
     ]
     assert {(each["primary"], each["weight_percent"]) for each in reasons} == {("delay", 25)}
 

@@ -102,10 +102,16 @@ class MemoryNetwork:
             port.connection.lose()
 
     async def restart(self, broker: str) -> None:
-        """A broker that crashed is back, and knows nothing; return when it has its links."""
+        """A broker that crashed is back, and knows nothing.
+
+        Returns when it has the links that it dials, or has crashed again.
+        """
         self.nodes[broker] = self._make_node(broker)
-        for dialler in self._start(broker):
-            await dialler.linked.wait()
+        diallers = self._start(broker)
+        for dialler, dialling in zip(diallers, self._dialling[broker], strict=True):
+            linked = asyncio.create_task(dialler.linked.wait())
+            await asyncio.wait([linked, dialling], return_when=asyncio.FIRST_COMPLETED)
+            linked.cancel()
 
     async def __aexit__(
         self,

@@ -94,7 +94,7 @@ async def _moves(
     moves = random.randint(2, 4)
     is_struck = False
     async with asyncio.TaskGroup() as group:
-        while moves:
+        while moves and not all(person.is_gone for person in people):
             await asyncio.sleep(random.uniform(0.0, TALK_S / 3))
             at_home = [p for p in people if not p.is_gone and p.client.move_phase is None]
             if not at_home:

@@ -16,6 +16,7 @@ L3  There is a timer exactly while there is something that time can end.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -69,7 +70,7 @@ class Resident:
 R = TypeVar("R", bound=Resident)
 
 
-class Relocation(PolicyModule, Generic[R]):
+class Relocation(PolicyModule, ABC, Generic[R]):
     def __init__(self, settings: RelocationSettings) -> None:
         self._relocation = settings
         self._residents: dict[str, R] = {}
@@ -77,20 +78,22 @@ class Relocation(PolicyModule, Generic[R]):
 
     # -- what a policy adds --------------------------------------------------------------------
 
+    @abstractmethod
     def _new_resident(self) -> R:
-        raise NotImplementedError
+        """A publisher that has just come."""
 
+    @abstractmethod
     def _begin_anew(self, resident: R) -> None:
         """Start to trace from nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _forget_old(self, now_s: float) -> None:
         """Drop what is overdue."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _has_something_to_forget(self) -> bool:
-        raise NotImplementedError
+        """Is something going to be overdue?"""
 
     # -- the publishers of this broker ---------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
@@ -56,7 +57,35 @@ def socket_opener(host: str, port: int) -> Opener:
     return open_socket
 
 
-class Call(Generic[T]):
+class Question(ABC, Generic[T]):
+    """Receives one answer, and is not interested in more."""
+
+    def __init__(self, heartbeat_s: float = HEARTBEAT_S) -> None:
+        self._connection = Connection(self, heartbeat_s=heartbeat_s)
+        self._answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    @abstractmethod
+    def on_frame(self, hops: int, body: bytes) -> None:
+        """The answer."""
+
+    def on_lost(self, reason: str, *, broke_rules: bool) -> None:
+        self._fail(PeerError(reason))
+
+    def _fail(self, error: Exception) -> None:
+        if not self._answered.done():
+            self._answered.set_exception(error)
+
+    def on_read(self) -> None:
+        pass
+
+    def on_writable(self) -> None:
+        pass
+
+    def on_heartbeat(self) -> None:
+        pass
+
+
+class Call(Question[T]):
     """Receives the answer.  `accept` takes the connection over at once: more may follow it."""
 
     def __init__(
@@ -66,11 +95,10 @@ class Call(Generic[T]):
         *,
         heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
+        super().__init__(heartbeat_s)
         self._hello = hello
         self._heartbeat_s = heartbeat_s
         self._accept = accept
-        self._connection = Connection(self, heartbeat_s=heartbeat_s)
-        self._answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     async def make(self, opener: Opener) -> T:
         """The result of `accept`; raises OSError, RefusedError or PeerError."""
@@ -96,19 +124,3 @@ class Call(Generic[T]):
             accepted = self._accept(answer, self._connection)
             if not self._answered.done():  # Whoever made the call may have lost interest by now.
                 self._answered.set_result(accepted)
-
-    def on_lost(self, reason: str, *, broke_rules: bool) -> None:
-        self._fail(PeerError(reason))
-
-    def _fail(self, error: Exception) -> None:
-        if not self._answered.done():
-            self._answered.set_exception(error)
-
-    def on_read(self) -> None:
-        pass
-
-    def on_writable(self) -> None:
-        pass
-
-    def on_heartbeat(self) -> None:
-        pass

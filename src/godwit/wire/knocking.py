@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from time import perf_counter
 
-from godwit.errors import PeerError, RefusedError
-from godwit.wire.call import Opener
-from godwit.wire.connection import Connection
+from godwit.errors import RefusedError
+from godwit.wire.call import Opener, Question
 from godwit.wire.frames import DECODE_ERRORS, Goodbye, Knock, decode_here, encode, malformed
 
 
-class Knocking:
-    """Receives the answer."""
-
-    def __init__(self) -> None:
-        self._connection = Connection(self)
-        self._answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
+class Knocking(Question[str]):
     async def round_trip(self, opener: Opener) -> tuple[str, float]:
         """Who answered, and after how many seconds, once there was a connection.
 
@@ -41,19 +33,3 @@ class Knocking:
             self._fail(RefusedError(answer.reason))
         elif not self._answered.done():
             self._answered.set_result(answer.name)
-
-    def on_lost(self, reason: str, *, broke_rules: bool) -> None:
-        self._fail(PeerError(reason))
-
-    def _fail(self, error: Exception) -> None:
-        if not self._answered.done():
-            self._answered.set_exception(error)
-
-    def on_read(self) -> None:
-        pass
-
-    def on_writable(self) -> None:
-        pass
-
-    def on_heartbeat(self) -> None:
-        pass

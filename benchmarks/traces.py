@@ -26,13 +26,14 @@ import pyarrow.parquet as pq
 
 from benchmarks.report import Row
 from godwit.lab.metrics import STAGES
-from godwit.lab.spark import read_trace, spark_session
+from godwit.lab.reading import read_trace
 from godwit.lab.stages import Span
 from godwit.simulation.observers import Observer
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
 from godwit.simulation.stock_scenario import StockScenario
 from godwit.simulation.tracing import Tracing
+from godwit.spark.session import spark_session
 from godwit.trace.recorder import Recorder
 from godwit.trace.rows import ROWS_PER_GROUP
 from godwit.trace.schema import TABLES

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from godwit.lab.spark import spark_session
+from godwit.spark.session import spark_session
 
 #: A session takes seconds to start: all in one worker of xdist.
 IN_ONE_WORKER = pytest.mark.xdist_group("spark")

@@ -16,7 +16,7 @@ from godwit.experiments.one_broker import SERVICE_S, WARM_S, Setting, measure, r
 from godwit.lab import plots
 from godwit.lab.claims import Verdict
 from godwit.lab.experiment import Case, Measured, Results
-from godwit.lab.spark import read_trace
+from godwit.lab.reading import read_trace
 
 BOTH: Case = {"bottleneck": "both", "arrivals": "poisson", "rho": 0.8, "publications": 8000}
 OVERLOAD: Case = {"bottleneck": "output", "arrivals": "poisson", "rho": 1.5, "publications": 15000}

@@ -24,7 +24,7 @@ from godwit.experiments.subscribing import (
 from godwit.lab import plots
 from godwit.lab.claims import Verdict
 from godwit.lab.experiment import Case, Measured, Results
-from godwit.lab.spark import read_trace
+from godwit.lab.reading import read_trace
 from godwit.overlay.topology import topology
 from godwit.workloads.stock_templates import TEMPLATES
 

@@ -17,7 +17,7 @@ from godwit.experiments.relocating import SIZES, run
 from godwit.experiments.relocating_measures import measure
 from godwit.lab.claims import Verdict
 from godwit.lab.experiment import Case, Experiment, Measured, Results
-from godwit.lab.spark import read_trace
+from godwit.lab.reading import read_trace
 
 SMALL: Case = {"brokers": 31, "fanout": 2, "mix": "enterprise", "x": 4}
 

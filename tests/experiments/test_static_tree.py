@@ -13,7 +13,7 @@ from godwit.experiments.static_tree import EXPERIMENT, SUNK
 from godwit.experiments.static_tree_runs import EVER, SIZES, delivery_digest, measure, run
 from godwit.lab.claims import Verdict
 from godwit.lab.experiment import Case, Measured, Results
-from godwit.lab.spark import read_trace
+from godwit.lab.reading import read_trace
 
 SMALL: Case = {"driver": "simulated", "brokers": 31, "mix": "enterprise", "x": 4}
 LIVE: Case = {"driver": "live", "brokers": 7, "mix": "random", "x": 4}

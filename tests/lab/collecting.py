@@ -15,7 +15,8 @@ from tests.lab.plain import in_order
 from tests.lab.runs import OVER
 
 from godwit.lab.metrics import STAGES
-from godwit.lab.spark import read_trace, spark_session
+from godwit.lab.reading import read_trace
+from godwit.spark.session import spark_session
 
 
 def all_metrics(session: SparkSession, folder: Path) -> dict[str, list[dict[str, Any]]]:

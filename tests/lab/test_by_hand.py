@@ -16,7 +16,7 @@ from tests.lab.plain import assert_same
 
 from godwit.errors import UsageError
 from godwit.lab.metrics import STAGES
-from godwit.lab.spark import spark_schema
+from godwit.lab.reading import spark_schema
 from godwit.lab.stages import Span, stage
 from godwit.trace.schema import TABLES
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from tests.lab.collecting import all_metrics
 from tests.lab.plain import assert_same
 
-from godwit.lab.java import java_home
+from godwit.spark.java import java_home
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from godwit.errors import UsageError
-from godwit.lab import java
+from godwit.spark import java
 
 TINY_JOB = """
 import os
-from godwit.lab.spark import spark_session
+from godwit.spark.session import spark_session
 spark = spark_session("local[1]")
 print("counted", spark.range(7).count(), "with", os.environ["JAVA_HOME"])
 spark.stop()

@@ -10,7 +10,7 @@ from tests.lab import plain
 from tests.lab.runs import OVER, SEEDS
 
 from godwit.lab.metrics import STAGES
-from godwit.lab.spark import read_trace
+from godwit.lab.reading import read_trace
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -19,7 +19,7 @@ from tests.spark import IN_ONE_WORKER, spark
 from tests.trace.test_writer import files, rows
 
 from godwit.lab.metrics import STAGES
-from godwit.lab.spark import read_trace
+from godwit.lab.reading import read_trace
 from godwit.lab.stages import Span
 from godwit.network import NetworkSettings, Processes, TraceSettings, network_of
 from godwit.overlay.topology import chain

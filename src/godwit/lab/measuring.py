@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 from godwit.errors import GodwitError, UsageError
 from godwit.lab.cache import Run
 from godwit.lab.experiment import Experiment
-from godwit.lab.spark import read_trace, spark_session
+from godwit.lab.reading import read_trace
 from godwit.lab.workers import Failure
+from godwit.spark.session import spark_session
 
 THREADS = 2
 

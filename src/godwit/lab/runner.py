@@ -22,8 +22,8 @@ from godwit.lab.cache import Cache, Run
 from godwit.lab.experiment import Case, Experiment, Results, Scale
 from godwit.lab.measuring import Measuring
 from godwit.lab.progress import Progress
-from godwit.lab.spark import LOCAL
 from godwit.lab.workers import Failure, in_processes
+from godwit.spark.session import LOCAL
 
 
 class RunError(GodwitError):

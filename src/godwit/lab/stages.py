@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812  As everyone calls it.
 from pyspark.sql.types import StructType
 
 from godwit.errors import UsageError
-from godwit.lab.spark import spark_schema
+from godwit.lab.reading import spark_schema
 
 
 @dataclass(frozen=True, slots=True)

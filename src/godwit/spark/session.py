@@ -1,21 +1,14 @@
-"""One Spark session in a process, and the tables of a trace as data frames."""
+"""The one Spark session of a process."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import SparkSession
 
-from godwit.errors import UsageError
-from godwit.lab.java import java_home
-from godwit.trace.schema import TABLES
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from godwit.spark.java import java_home
 
 LOCAL = "local[*]"
 QUIET = Path(__file__).with_name("log4j2.properties")
@@ -52,18 +45,3 @@ def spark_session(
     )
     session.sparkContext.setLogLevel("ERROR")
     return session
-
-
-def spark_schema(table: str) -> StructType:
-    """The columns of a table of the trace, as Spark has them."""
-    return from_arrow_schema(TABLES[table])
-
-
-def read_trace(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
-    """The tables of a trace, by name."""
-    missing = [name for name in TABLES if not (folder / name).is_dir()]
-    if missing:
-        raise UsageError(f"{folder} is no trace: it has no {', '.join(missing)}")
-    return {
-        name: session.read.schema(spark_schema(name)).parquet(str(folder / name)) for name in TABLES
-    }

@@ -1,0 +1,52 @@
+"""What the data cluster knows of itself, in one SQLite file: definitions, batches, executions.
+
+Parquet files hold the records; a file counts when a row here says so.  That makes every step that
+concerns several files one transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FILE_NAME = "catalog.db"
+
+
+class Catalog:
+    """One connection, used by one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(
+            folder / FILE_NAME, check_same_thread=False, isolation_level=None
+        )
+        self._connection.row_factory = sqlite3.Row
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")  # What was answered is on the disk.
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything inside happens, or nothing of it; transactions do not nest."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def define(self, *statements: str) -> None:
+        """Make tables and indexes that are not there yet: `CREATE TABLE IF NOT EXISTS ...`."""
+        with self.transaction() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()

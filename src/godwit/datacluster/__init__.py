@@ -1,4 +1,6 @@
 """The data cluster: datasets that feeds fill, and channels over them, on Spark.
 
-    feed --> log --> ingestion --> dataset --> channel execution --> results --> brokers
+From feed to broker:
+
+    log --> ingestion --> dataset --> channel execution --> results
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from godwit.client import Client, Event, Events, Moved, connect
+from godwit.client import ChannelEvent, ChannelEvents, Client, Event, Events, Moved, connect
 from godwit.content.filters import Filter, Relation
 from godwit.errors import (
     ContentError,
@@ -16,6 +16,8 @@ from godwit.errors import (
 )
 
 __all__ = [
+    "ChannelEvent",
+    "ChannelEvents",
     "Client",
     "ContentError",
     "Event",

@@ -20,6 +20,7 @@ from godwit.broker.stimuli import Hop
 from godwit.client import Client
 from godwit.client.line import FALL_BACK_S
 from godwit.network.admission import Admission
+from godwit.network.channels import Channels, DataCluster
 from godwit.network.dialling import Dialler
 from godwit.network.node import BrokerNode
 from godwit.network.server import make_node
@@ -40,14 +41,19 @@ class MemoryNetwork:
         limits: Limits | None = None,
         modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
         latency_s: Callable[[], float] = lambda: 0.0,
+        cluster: DataCluster | None = None,
     ) -> None:
-        """`latency_s` is asked how long what is written takes to be read."""
+        """`latency_s` is asked how long what is written takes to be read.
+
+        `cluster` is where the brokers find channels.
+        """
         settings = network_of(topology)
         self._network = NetworkSettings(broker=settings.broker, limits=limits or Limits())
         self.nodes: dict[str, BrokerNode] = {}
         """The brokers, by name; for a look into their tables."""
         self._modules = modules
         self._latency_s = latency_s
+        self._cluster = cluster
         self._dialling: dict[str, list[asyncio.Task[None]]] = {}
 
     def url(self, broker: str) -> str:
@@ -82,6 +88,9 @@ class MemoryNetwork:
         links = self._network.of(broker).links
         diallers = [Dialler(node, self._opener(link), where=link) for link in links]
         node.start()
+        if self._cluster is not None:
+            node.channels = Channels(node, self._cluster)
+            node.channels.start()
         self._dialling[broker] = [asyncio.create_task(dialler.run()) for dialler in diallers]
         return diallers
 
@@ -91,6 +100,8 @@ class MemoryNetwork:
         for task in self._dialling.pop(broker):
             task.cancel()
         node.is_stopping = True
+        if node.channels is not None:
+            node.channels.abort()
         for connection in (*node.callers, *(port.connection for port in node.ports.values())):
             if connection is not None:
                 connection.abort()
@@ -125,6 +136,8 @@ class MemoryNetwork:
         await asyncio.gather(*dialling, return_exceptions=True)
         for node in self.nodes.values():
             node.is_stopping = True
+            if node.channels is not None:
+                await node.channels.stop()
             for port in list(node.ports.values()):
                 port.close("the network is over")
 

@@ -6,6 +6,7 @@ import pytest
 
 from godwit.client import holdings
 from godwit.client.session import ClientSession
+from godwit.content.channels import ChannelInEffect, ChannelResults, ChannelSubscriptionId, Row
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     PAYLOAD_BYTES_MAX,
@@ -404,3 +405,26 @@ def test_a_filter_that_no_broker_could_read_is_not_asked_for(
         with pytest.raises(UsageError, match="a filter as text has at most"):
             ask(PRICES)
     assert b.sent() == []
+
+
+def test_rows_of_a_channel_come_once() -> None:
+    session = ClientSession("a", first_sequence=0)
+    id = session.subscribe_channel("Numbers", {"n": 1}).id
+    frames = [
+        ChannelInEffect(id=id, start=(1, 0)),
+        results(id, 1, 0, 3),
+        results(id, 1, 1, 4),
+        results(id, 1, 0, 2),
+        results(id, 2, 0, 1),
+        results(id, 1, 0, 9),
+    ]
+    arrived = [session.receive(encode_body(frame)) for frame in frames]
+    taken = [frame for frame in arrived if isinstance(frame, ChannelResults)]
+    assert [(r.execution, r.first, len(r.rows)) for r in taken] == [(1, 0, 3), (1, 3, 2), (2, 0, 1)]
+    assert [row["k"] for r in taken for row in r.rows] == [0, 1, 2, 3, 4, 0]
+    assert session.channels[id].position == (2, 1)
+
+
+def results(id: ChannelSubscriptionId, execution: int, first: int, count: int) -> ChannelResults:
+    rows: list[Row] = [{"k": k} for k in range(first, first + count)]
+    return ChannelResults(id=id, execution=execution, first=first, rows=rows, executed_s=0.0)

@@ -15,7 +15,7 @@ client.py    the asynchronous client
 from __future__ import annotations
 
 from godwit.client.client import Client, connect
-from godwit.client.events import Event, Events
+from godwit.client.events import ChannelEvent, ChannelEvents, Event, Events
 from godwit.client.journey import Moved
 
-__all__ = ["Client", "Event", "Events", "Moved", "connect"]
+__all__ = ["ChannelEvent", "ChannelEvents", "Client", "Event", "Events", "Moved", "connect"]

@@ -26,7 +26,13 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, assert_never
 
-from godwit.client.events import EVENTS_WAITING_MAX, Event, Events
+from godwit.client.events import (
+    EVENTS_WAITING_MAX,
+    ChannelEvent,
+    ChannelEvents,
+    Event,
+    Events,
+)
 from godwit.client.holdings import check_askable
 from godwit.client.journey import Moved
 from godwit.client.line import FALL_BACK_S, Line, Place
@@ -34,6 +40,12 @@ from godwit.client.moving import MOVE_S, Mover
 from godwit.client.pinging import Pinger
 from godwit.client.post import Arrived
 from godwit.client.session import ClientSession
+from godwit.content.channels import (
+    ChannelInEffect,
+    ChannelResults,
+    ChannelSubscriptionId,
+    check_arguments,
+)
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     AdvertisementId,
@@ -117,7 +129,8 @@ class Client:
         self._index: MatchingIndex[SubscriptionId] = MatchingIndex()
         self._only_feed: Events | None = None
         self._was_unsubscribed = False
-        self._crowded: set[Events] = set()
+        self._channels: dict[ChannelSubscriptionId, ChannelEvents] = {}
+        self._crowded: set[Events | ChannelEvents] = set()
         self._listeners = 0
 
     @property
@@ -174,7 +187,8 @@ class Client:
 
     def _end_all(self) -> None:
         closed = UsageError("the client was closed")
-        for events in set(self._feeds.values()):
+        everything: set[Events | ChannelEvents] = {*self._feeds.values(), *self._channels.values()}
+        for events in everything:
             events.fail(closed)
         for awaited in self._awaited.values():
             if not awaited.done():
@@ -331,7 +345,27 @@ class Client:
         is_alone = len(feeds) == 1 and not self._was_unsubscribed
         self._only_feed = feeds.pop() if is_alone else None
 
-    def on_taken(self, events: Events) -> None:
+    def subscribe_channel(self, channel: str, /, **arguments: Value) -> ChannelEvents:
+        """The results of a channel for these arguments; to be entered with `async with`."""
+        return ChannelEvents(self, channel, check_arguments(arguments))
+
+    def begin_channel(self, events: ChannelEvents) -> None:
+        """Called by events that are entered."""
+        self._check_open()
+        events.id = self.session.subscribe_channel(events.channel, events.arguments).id
+        self._channels[events.id] = events
+        self.line.flush_soon()
+
+    def finish_channel(self, events: ChannelEvents) -> None:
+        """Called by events that are left."""
+        if self._channels.pop(events.id, None) is not None:
+            self.session.unsubscribe_channel(events.id)
+        self._crowded.discard(events)
+        self._keep_up()
+        if self._state is _State.OPEN:
+            self.line.flush_soon()
+
+    def on_taken(self, events: Events | ChannelEvents) -> None:
         """Called by events that an application has read from."""
         if events in self._crowded and len(events.waiting) <= EVENTS_WAITING_MAX // 2:
             self._crowded.discard(events)
@@ -360,7 +394,7 @@ class Client:
         match frame:
             case SubscriptionInEffect(id=id):
                 if id in self._feeds:
-                    self._feeds[id].confirm(id)
+                    self._feeds[id].confirm_one(id)
             case AdvertisementInEffect(id=id):
                 if id in self._awaited and not self._awaited[id].done():
                     self._awaited[id].set_result(None)
@@ -372,6 +406,11 @@ class Client:
                 self._mover.on_asked(frame)
             case HowFar():
                 self._pinger.on_asked(frame)
+            case ChannelInEffect(id=channel_id):
+                if channel_id in self._channels:
+                    self._channels[channel_id].confirm()
+            case ChannelResults():
+                self._on_results(frame)
             case Refusal():
                 self._on_refusal(frame)
             case Dropped(count=count):
@@ -398,8 +437,22 @@ class Client:
         for events in {self._feeds[id] for id in self._index.match(publication.content)}:
             self._put(events, event)
 
+    def _on_results(self, results: ChannelResults) -> None:
+        events = self._channels.get(results.id)
+        if events is None:
+            return
+        for row, content in enumerate(results.rows, results.first):
+            event = ChannelEvent(
+                content, events.channel, results.execution, row, results.executed_s
+            )
+            events.put(event)
+        self._check_crowded(events)
+
     def _put(self, events: Events, event: Event) -> None:
         events.put(event)
+        self._check_crowded(events)
+
+    def _check_crowded(self, events: Events | ChannelEvents) -> None:
         if len(events.waiting) > EVENTS_WAITING_MAX:
             self._crowded.add(events)
             self._keep_up()
@@ -407,7 +460,9 @@ class Client:
     def _on_refusal(self, refusal: Refusal) -> None:
         error = RefusedError(f"{refusal.about}: {refusal.reason}")
         awaited = self._awaited.get(AdvertisementId(refusal.about))
-        events = self._feeds.get(SubscriptionId(refusal.about))
+        events = self._feeds.get(SubscriptionId(refusal.about)) or self._channels.get(
+            ChannelSubscriptionId(refusal.about)
+        )
         if awaited is not None:
             if not awaited.done():
                 awaited.set_exception(error)

@@ -1,5 +1,8 @@
 """What a client has advertised and subscribed to, by the ids that the application knows.
 
+A subscription to a channel is known to one broker only, and goes on from its position wherever it
+is asked for.
+
 H1  An advertisement has one id, and an edition that rises each time it is asked for again.
 H2  A subscription that is asked for again gets another id: the broker that had it before may have
     it still.  The application knows the first.
@@ -12,6 +15,14 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from godwit.content.channels import (
+    ChannelResults,
+    ChannelSubscription,
+    ChannelSubscriptionId,
+    ChannelUnsubscription,
+    Position,
+    Row,
+)
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
@@ -58,14 +69,46 @@ class Subscribed:
         return Unsubscription(id=self.id)
 
 
-Held: TypeAlias = Advertised | Subscribed
-Withdrawal: TypeAlias = Unadvertisement | Unsubscription
+@dataclass(slots=True, eq=False)
+class ChannelSubscribed:
+    id: ChannelSubscriptionId
+    channel: str
+    arguments: dict[str, Value]
+    position: Position | None = None
+    """None until the broker has said where it begins."""
+
+    is_asked: bool = False
+    """Or it waits for the end of a move."""
+
+    def request(self) -> ChannelSubscription:
+        return ChannelSubscription(
+            id=self.id, channel=self.channel, arguments=self.arguments, start=self.position
+        )
+
+    def withdrawal(self) -> ChannelUnsubscription:
+        return ChannelUnsubscription(id=self.id)
+
+    def take(self, results: ChannelResults) -> list[Row]:
+        """Those rows that have not come before."""
+        execution, first = results.execution, results.first
+        if self.position is not None and self.position > (execution, first):
+            seen_execution, seen = self.position
+            if seen_execution > execution or seen >= first + len(results.rows):
+                return []
+            results = replace(results, first=seen, rows=results.rows[seen - first :])
+        self.position = (execution, results.first + len(results.rows))
+        return results.rows
+
+
+Held: TypeAlias = Advertised | Subscribed | ChannelSubscribed
+Withdrawal: TypeAlias = Unadvertisement | Unsubscription | ChannelUnsubscription
 
 
 class Holdings:
     def __init__(self, client: str, first_serial: int) -> None:
         self.advertisements: dict[AdvertisementId, Advertised] = {}
         self.subscriptions: dict[SubscriptionId, Subscribed] = {}
+        self.channels: dict[ChannelSubscriptionId, ChannelSubscribed] = {}
         self._client = client
         self._serial = first_serial
         self._known_as: dict[SubscriptionId, SubscriptionId] = {}
@@ -73,7 +116,9 @@ class Holdings:
 
     @property
     def all(self) -> list[Held]:
-        return [*self.advertisements.values(), *self.subscriptions.values()]
+        return [
+            *self.advertisements.values(), *self.subscriptions.values(), *self.channels.values()
+        ]  # fmt: skip
 
     def advertise(self, filter: Filter) -> Advertised:
         check_askable(filter)
@@ -85,6 +130,10 @@ class Holdings:
         id = self._new_subscription_id()
         self._known_as[id] = id
         return self.subscriptions.setdefault(id, Subscribed(id, filter))
+
+    def subscribe_channel(self, channel: str, arguments: dict[str, Value]) -> ChannelSubscribed:
+        id = ChannelSubscriptionId(self._new_id("c"))
+        return self.channels.setdefault(id, ChannelSubscribed(id, channel, arguments))
 
     def unsubscribe(self, known: SubscriptionId) -> Subscribed | None:
         subscribed = self.subscriptions.pop(known, None)
@@ -161,6 +210,8 @@ class Holdings:
         for old, subscription in move.subscriptions.items():
             if old in self._known_as:
                 self.rename(self._known_as[old], subscription.id)
+        for channel in self.channels.values():
+            channel.is_asked = False
 
 
 def check_askable(filter: Filter) -> None:

@@ -20,6 +20,7 @@ from godwit.client.events import EVENTS_WAITING_MAX
 from godwit.client.line import Line, Listener, Place
 from godwit.client.post import Arrived, Post
 from godwit.client.session import ClientSession
+from godwit.content.channels import ChannelInEffect, ChannelResults
 from godwit.content.messages import (
     Advertisement,
     Notice,
@@ -165,6 +166,8 @@ class Journey:
             self._line.fall_behind(move.waiting > EVENTS_WAITING_MAX)
         elif isinstance(frame, HowFar):
             pass  # Whoever asks will ask again, if we come.
+        elif isinstance(frame, ChannelInEffect | ChannelResults):
+            pass  # Channels are asked for on arrival.
         elif isinstance(frame, Dropped):
             if move.new_broker_counts:
                 self._traveller.on_arrived(frame, hops)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from godwit.content.channels import ChannelNotice, ChannelRequest
 from godwit.content.messages import Message, Notice, Publication
 from godwit.wire.frames import (
     DECODE_ERRORS,
@@ -26,7 +27,7 @@ from godwit.wire.frames import (
 from godwit.wire.stream import Stream
 
 #: What is numbered, and means something to the client.
-Arrived: TypeAlias = Publication | Notice | Dropped | HowFar
+Arrived: TypeAlias = Publication | Notice | Dropped | HowFar | ChannelNotice
 Signalled: TypeAlias = Acknowledge | Goodbye
 
 
@@ -45,7 +46,7 @@ class Post:
         """Is there something at the broker that we count on?"""
         return False
 
-    def put(self, message: Message | Stayed | RoundTrips) -> None:
+    def put(self, message: Message | Stayed | RoundTrips | ChannelRequest) -> None:
         self.stream.put(encode(message))
 
     def welcome(self, welcome: Welcome) -> bytes:

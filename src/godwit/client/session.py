@@ -24,8 +24,16 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from godwit.client.holdings import Advertised, Held, Holdings, Subscribed, Withdrawal
+from godwit.client.holdings import (
+    Advertised,
+    ChannelSubscribed,
+    Held,
+    Holdings,
+    Subscribed,
+    Withdrawal,
+)
 from godwit.client.post import Arrived, Post, Signalled
+from godwit.content.channels import ChannelInEffect, ChannelResults, ChannelSubscriptionId
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     PAYLOAD_BYTES_MAX,
@@ -89,8 +97,12 @@ class ClientSession(Post):
         return self._holdings.subscriptions
 
     @property
+    def channels(self) -> Mapping[ChannelSubscriptionId, ChannelSubscribed]:
+        return self._holdings.channels
+
+    @property
     def has_holdings(self) -> bool:
-        return bool(self.advertisements or self.subscriptions)
+        return bool(self._holdings.all)
 
     @property
     def next_sequence(self) -> int:
@@ -122,6 +134,16 @@ class ClientSession(Post):
 
     def unsubscribe(self, id: SubscriptionId) -> None:
         subscribed = self._holdings.unsubscribe(id)
+        if subscribed is not None:
+            self._withdraw(subscribed)
+
+    def subscribe_channel(self, channel: str, arguments: Mapping[str, Value]) -> ChannelSubscribed:
+        subscribed = self._holdings.subscribe_channel(channel, dict(arguments))
+        self._ask(subscribed)
+        return subscribed
+
+    def unsubscribe_channel(self, id: ChannelSubscriptionId) -> None:
+        subscribed = self._holdings.channels.pop(id, None)
         if subscribed is not None:
             self._withdraw(subscribed)
 
@@ -207,6 +229,10 @@ class ClientSession(Post):
             self._on_advertisement_in_effect(frame)
         elif isinstance(frame, SubscriptionInEffect):
             return replace(frame, id=self._holdings.known(frame.id))
+        elif isinstance(frame, ChannelInEffect):
+            self._on_channel_in_effect(frame)
+        elif isinstance(frame, ChannelResults):
+            return self._on_results(frame)
         elif isinstance(frame, Refusal):
             return self._on_refusal(frame)
         return frame
@@ -231,6 +257,19 @@ class ClientSession(Post):
         advertised.in_effect = True
         self._release_held()
 
+    def _on_channel_in_effect(self, notice: ChannelInEffect) -> None:
+        subscribed = self.channels.get(notice.id)
+        if subscribed is not None and subscribed.position is None:
+            subscribed.position = notice.start
+
+    def _on_results(self, results: ChannelResults) -> ChannelResults | None:
+        subscribed = self.channels.get(results.id)
+        rows = [] if subscribed is None else subscribed.take(results)
+        if not rows:
+            return None
+        seen = len(results.rows) - len(rows)
+        return replace(results, first=results.first + seen, rows=rows)
+
     def _release_held(self) -> None:
         """Send what need not wait any more, in the order of publishing."""
         while self._held and not self.is_paused:
@@ -250,6 +289,7 @@ class ClientSession(Post):
             return replace(refusal, about=known)
         if self._holdings.advertisements.pop(AdvertisementId(refusal.about), None) is not None:
             self._release_held()
+        self._holdings.channels.pop(ChannelSubscriptionId(refusal.about), None)
         return refusal
 
     # -- moving --------------------------------------------------------------------------------

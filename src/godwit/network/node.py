@@ -47,8 +47,19 @@ from godwit.broker.stimuli import (
     Stimulus,
     TimerFired,
 )
-from godwit.content.messages import Letter, Message, MoveTo, Publication, Sweep, Telling, Told
+from godwit.content.channels import ChannelRequest
+from godwit.content.messages import (
+    Letter,
+    Message,
+    MoveTo,
+    Publication,
+    Refusal,
+    Sweep,
+    Telling,
+    Told,
+)
 from godwit.errors import PeerError
+from godwit.network.channels import Channels
 from godwit.network.pinging import Pinging
 from godwit.network.port import ClientPort, LinkPort, Port
 from godwit.network.recovery import Held, Recovery
@@ -94,6 +105,8 @@ class BrokerNode:
         """Connections that have not said yet who they are."""
         self.is_stopping = False
         self.pinging = Pinging(self._stimulate)
+        self.channels: Channels | None = None
+        """If there is a data cluster."""
         self._secret = secret
         self._neighbours = frozenset(map(Neighbour, neighbours))
         self._recovery: Recovery | None = None
@@ -246,6 +259,8 @@ class BrokerNode:
     def _attach(self, port: Port, connection: Connection, received: int) -> None:
         is_new = not port.was_attached
         port.attach(connection, received=received)
+        if self.channels is not None:
+            self.channels.go_on()
         if isinstance(port, LinkPort):
             if is_new:
                 self._stimulate(LinkUp(port.hop))
@@ -258,8 +273,14 @@ class BrokerNode:
 
     def on_away(self, port: Port, reason: str) -> None:
         log.info("away", extra={"peer": port.hop.name, "reason": reason})
-        if isinstance(port, ClientPort) and not self.broker.sessions.holds(port.hop):
+        if isinstance(port, ClientPort) and not self._holds(port.hop):
             self.remove(port, reason)  # Nothing is kept for it, so there is nothing to wait for.
+
+    def _holds(self, client: Client) -> bool:
+        """Does the client hold anything here that it may want to come back for?"""
+        if self.channels is not None and self.channels.desk.holds(client.name):
+            return True
+        return self.broker.sessions.holds(client)
 
     def remove(self, port: Port, reason: str) -> None:
         if self.ports.get(port.hop) is not port:
@@ -273,6 +294,8 @@ class BrokerNode:
         if isinstance(port.hop, Client):
             self.dropped["slow subscriber"] += port.traffic.dropped
             self.isolations += port.traffic.isolations
+            if self.channels is not None:
+                self.channels.leave(port.hop.name)
             self._stimulate(ClientLeft(port.hop))
         else:
             self.dropped["link lost"] += port.stream.outstanding
@@ -285,6 +308,14 @@ class BrokerNode:
         self.ports[client].why_stayed = None
         self._perform([Notify(client, request)], None)
         self._flush()
+
+    def on_channel_request(self, source: Port, request: ChannelRequest) -> None:
+        if self.channels is not None:
+            self.channels.on_request(source.hop.name, request)
+        else:
+            reason = f"broker {self.name} has no data cluster, so there are no channels"
+            source.put(encode(Refusal(about=request.id, reason=reason)))
+            source.flush()
 
     def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
         if self._recovery is not None and isinstance(message, Publication | Sweep):

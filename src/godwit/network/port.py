@@ -23,6 +23,11 @@ from typing import Protocol, assert_never
 
 from godwit.broker.meters import Meters
 from godwit.broker.stimuli import Client, Neighbour
+from godwit.content.channels import (
+    ChannelRequest,
+    ChannelSubscription,
+    ChannelUnsubscription,
+)
 from godwit.content.messages import Message, Publication, Sweep
 from godwit.network.answering import Unanswered
 from godwit.network.pinging import Pinging
@@ -67,6 +72,10 @@ class Owner(Protocol):
 
     def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
         """A message has come in, and these were its bytes."""
+        ...
+
+    def on_channel_request(self, source: Port, request: ChannelRequest) -> None:
+        """A client wants something of a channel."""
         ...
 
     def finish_read(self, source: Port) -> None:
@@ -272,10 +281,14 @@ class Port(ABC):
             self._on_signal(message)
             return
         self.stream.received += 1
-        if type(message) is Stayed:
+        if type(message) is Publication:  # By far the most, and asked without a detour.
+            self._owner.receive(self, message, hops, body)
+        elif type(message) is Stayed:
             self.why_stayed = message.reason
         elif type(message) is RoundTrips:
             self._owner.pinging.on_round_trips(self.hop.name, message)
+        elif isinstance(message, ChannelSubscription | ChannelUnsubscription):
+            self._owner.on_channel_request(self, message)
         else:
             self._owner.receive(self, message, hops, body)
 

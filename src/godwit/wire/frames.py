@@ -21,6 +21,7 @@ from typing import Annotated, Literal, TypeAlias, final
 
 import msgspec
 
+from godwit.content.channels import ChannelNotice, ChannelRequest
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     ID_LENGTH_MAX,
@@ -168,11 +169,23 @@ FromClient: TypeAlias = (
     | Sweep
     | Stayed
     | RoundTrips
+    | ChannelRequest
     | Signal
 )
 FromBroker: TypeAlias = Publication | RoutingMessage | Letter | Signal
-ToClient: TypeAlias = Publication | Notice | Dropped | HowFar | Signal
-Frame: TypeAlias = Message | Notice | Dropped | HowFar | Stayed | RoundTrips | Signal | Handshake
+ToClient: TypeAlias = Publication | Notice | Dropped | HowFar | ChannelNotice | Signal
+Frame: TypeAlias = (
+    Message
+    | Notice
+    | Dropped
+    | HowFar
+    | Stayed
+    | RoundTrips
+    | ChannelRequest
+    | ChannelNotice
+    | Signal
+    | Handshake
+)
 
 
 def _encode_filter(value: object) -> str:

@@ -1,0 +1,263 @@
+"""Channels at a live broker: the desk between the ports of clients and the data cluster.
+
+    client's port --> Desk --> outbox --> subscribe, unsubscribe --> data cluster
+    client's port <-- Desk <-- pull <-- notices <------------------- data cluster
+
+The data cluster may be away: requests wait and are made again, and clients that subscribe wait for
+them to be in effect.  Nothing is lost, for results are kept there until brokers have acknowledged
+them, and clients know their positions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from itertools import takewhile
+from typing import Protocol
+
+from godwit.broker.stimuli import Client, Hop
+from godwit.channels.desk import Ask, Desk, End, Order, Push, Tell
+from godwit.channels.rates import Rates
+from godwit.channels.requests import (
+    BATCH_MAX,
+    BrokerCreated,
+    CreateBroker,
+    Notices,
+    NoticesAfter,
+    Pull,
+    PullAnswer,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    Wanted,
+)
+from godwit.content.channels import (
+    ChannelRequest,
+    ChannelSubscription,
+    ChannelSubscriptionId,
+    Position,
+)
+from godwit.errors import GodwitError
+from godwit.network.port import Port
+from godwit.network.settings import Limits
+from godwit.wire.call import Pauses
+from godwit.wire.frames import encode
+
+log = logging.getLogger("godwit.channels")
+
+NOTICES_S = 20.0
+"""A question for notices that there are not yet is answered after so long."""
+TIDY_S = 1.0
+PULLS_MAX = 1_000
+
+
+class DataCluster(Protocol):
+    async def create_broker(self, request: CreateBroker) -> BrokerCreated: ...
+
+    async def subscribe(self, request: Subscribe) -> Subscribed: ...
+
+    async def unsubscribe(self, request: Unsubscribe) -> None: ...
+
+    async def notices(self, request: NoticesAfter) -> Notices: ...
+
+    async def pull(self, request: Pull) -> PullAnswer: ...
+
+
+class Ports(Protocol):
+    """The part of a node that channels need."""
+
+    name: str
+    limits: Limits
+
+    @property
+    def ports(self) -> dict[Hop, Port]: ...
+
+    def now_s(self) -> float: ...
+
+
+class Channels:
+    def __init__(self, node: Ports, cluster: DataCluster) -> None:
+        self.desk = Desk()
+        self.rates = Rates()
+        self.trouble: str | None = "has not been asked yet"
+        """Why the data cluster does not answer, if it does not."""
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.rows_out = 0
+        self._node = node
+        self._cluster = cluster
+        self._heard: int | None = None
+        """The number of the last notice."""
+        self._outbox: list[Ask | End] = []
+        self._is_known = asyncio.Event()
+        """To the data cluster: what a broker held before it introduced itself is no longer its."""
+        self._has_post = asyncio.Event()
+        self._may_pull = asyncio.Event()
+        self._acknowledging: dict[str, tuple[int, dict[ChannelSubscriptionId, Position]]] = {}
+        """Where the stream of a client must be answered, and what it has then."""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        steps = (self._listen, self._post, self._pull, self._tidy)
+        self._tasks = [asyncio.create_task(self._keep(step)) for step in steps]
+
+    def abort(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def stop(self) -> None:
+        self.abort()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- clients -------------------------------------------------------------------------------
+
+    def on_request(self, client: str, request: ChannelRequest) -> None:
+        if isinstance(request, ChannelSubscription):
+            self._carry_out(self.desk.subscribe(client, request))
+        else:
+            self._carry_out(self.desk.unsubscribe(client, request.id))
+
+    def leave(self, client: str) -> None:
+        """A client is not coming back to this broker."""
+        self._acknowledging.pop(client, None)
+        self._carry_out(self.desk.leave(client))
+
+    def go_on(self) -> None:
+        """Somebody is back, or has read something: there may be more that can be sent."""
+        self._may_pull.set()
+
+    def _carry_out(self, orders: list[Order]) -> None:
+        touched: dict[Port, None] = {}
+        for order in orders:
+            if isinstance(order, Ask | End):
+                self._outbox.append(order)
+                self._has_post.set()
+                continue
+            port = self._node.ports.get(Client(order.client))
+            if port is None:
+                continue
+            touched[port] = None
+            if isinstance(order, Tell):
+                port.put(encode(order.notice))
+            else:
+                self._push(port, order)
+        for port in touched:
+            port.flush()
+        self._may_pull.set()
+
+    def _push(self, port: Port, push: Push) -> None:
+        port.stream.put(encode(push.results))
+        self.bytes_out += push.size_bytes
+        self.rows_out += len(push.results.rows)
+
+    def _can_take(self, client: str) -> bool:
+        port = self._node.ports.get(Client(client))
+        if port is None or not port.is_connected:
+            return False
+        waiting_bytes = port.stream.pending_bytes + port.stream.unacknowledged_bytes
+        return waiting_bytes < self._node.limits.window_bytes
+
+    # -- the data cluster ----------------------------------------------------------------------
+
+    async def _keep(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Again and again, with pauses while the data cluster does not answer."""
+        pauses = Pauses()
+        while True:
+            try:
+                await step()
+                pauses.reset()
+            except GodwitError as error:
+                if self.trouble is None:
+                    log.warning("data cluster", extra={"broker": self._node.name, "error": error})
+                self.trouble = str(error)
+                await pauses.take()
+
+    async def _listen(self) -> None:
+        """Hear of new results."""
+        name = self._node.name
+        if self._heard is None:
+            self._heard = (await self._cluster.create_broker(CreateBroker(broker=name))).notices
+            self._is_known.set()
+        asked = NoticesAfter(broker=name, after=self._heard, wait_s=NOTICES_S)
+        answer = await self._cluster.notices(asked)
+        self.trouble = None
+        for notice in answer.notices:
+            self._heard = max(self._heard, notice.number)
+            self.desk.ready(notice.subscriptions, notice.execution)
+        self._may_pull.set()
+
+    async def _post(self) -> None:
+        """Ask the data cluster for what clients want, in the order in which they did."""
+        await self._is_known.wait()
+        await self._has_post.wait()
+        batch = self._outbox[:BATCH_MAX]
+        kind = type(batch[0])
+        batch = [*takewhile(lambda order: type(order) is kind, batch)]
+        orders = await self._ask(batch) if kind is Ask else await self._end(batch)
+        del self._outbox[: len(batch)]
+        if not self._outbox:
+            self._has_post.clear()
+        self._carry_out(orders)
+
+    async def _ask(self, batch: list[Ask | End]) -> list[Order]:
+        asks = [ask for ask in batch if isinstance(ask, Ask)]
+        wanted = [Wanted(channel=ask.channel, arguments=ask.arguments) for ask in asks]
+        request = Subscribe(broker=self._node.name, subscriptions=wanted)
+        answer = await self._cluster.subscribe(request)
+        orders: list[Order] = []
+        for ask, granted in zip(asks, answer.subscriptions, strict=True):
+            orders += self.desk.granted(ask.key, granted)
+        return orders
+
+    async def _end(self, batch: list[Ask | End]) -> list[Order]:
+        ends = [end for end in batch if isinstance(end, End)]
+        request = Unsubscribe(
+            broker=self._node.name,
+            ended=[end.id for end in ends if not end.may_come_back],
+            released=[end.id for end in ends if end.may_come_back],
+        )
+        await self._cluster.unsubscribe(request)
+        return []
+
+    async def _pull(self) -> None:
+        """Fetch what there is for those who can take it, as long as there is something."""
+        pulls = self.desk.pulls(self._can_take, PULLS_MAX)
+        if not pulls:
+            self._may_pull.clear()
+            await self._may_pull.wait()
+            return
+        try:
+            answer = await self._cluster.pull(Pull(broker=self._node.name, pulls=pulls))
+        finally:
+            self.desk.may_pull_again(pulls)
+        now_s = self._node.now_s()
+        orders: list[Order] = []
+        for pulled in answer.pulled:
+            size_bytes = sum(rows.size_bytes for rows in pulled.results)
+            self.bytes_in += size_bytes
+            self.rates.add(pulled.id, size_bytes, now_s)
+            orders += self.desk.pulled(pulled, self._can_take)
+        for id in answer.unknown:
+            orders += self.desk.unknown(id)
+        self._carry_out(orders)
+
+    # -- how far clients are -------------------------------------------------------------------
+
+    async def _tidy(self) -> None:
+        """Tell the data cluster what it need not keep for us."""
+        await asyncio.sleep(TIDY_S)
+        for client in self.desk.clients():
+            port = self._node.ports.get(Client(client))
+            if port is not None:
+                self._note(client, port)
+        self._may_pull.set()
+        done = self.desk.done(BATCH_MAX)
+        if done:
+            await self._cluster.pull(Pull(broker=self._node.name, pulls=[], acknowledged=done))
+
+    def _note(self, client: str, port: Port) -> None:
+        answered, positions = self._acknowledging.get(client, (0, {}))
+        if port.stream.answered >= answered:
+            self.desk.acknowledge(client, positions)
+            self._acknowledging[client] = (port.stream.position, self.desk.positions(client))

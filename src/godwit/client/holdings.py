@@ -131,6 +131,11 @@ class Holdings:
         self._known_as[id] = id
         return self.subscriptions.setdefault(id, Subscribed(id, filter))
 
+    def adopt(self, id: SubscriptionId, filter: Filter) -> None:
+        """A subscription that a broker knows already."""
+        self._known_as[id] = id
+        self.subscriptions[id] = Subscribed(id, filter, is_asked=True)
+
     def subscribe_channel(self, channel: str, arguments: dict[str, Value]) -> ChannelSubscribed:
         id = ChannelSubscriptionId(self._new_id("c"))
         return self.channels.setdefault(id, ChannelSubscribed(id, channel, arguments))

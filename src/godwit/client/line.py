@@ -38,6 +38,12 @@ class Place(NamedTuple):
     opener: Opener
 
 
+class Durable(NamedTuple):
+    """For one whose publishers wait for it, and who acknowledges what it has put away."""
+
+    secret: str
+
+
 class Listener(Protocol):
     """Who is told what comes over the line."""
 
@@ -58,6 +64,7 @@ class Line:
         *,
         listener: Listener,
         fall_back_s: float = FALL_BACK_S,
+        durable: Durable | None = None,
     ) -> None:
         self.post = post
         self.listener = listener
@@ -65,6 +72,7 @@ class Line:
         """Where to call, and where else."""
         self.connection: Connection | None = None
         self.fall_back_s = fall_back_s
+        self._durable = durable
         self._trouble = "no answer"
         self._acknowledged = 0
         self._is_behind = False
@@ -82,13 +90,20 @@ class Line:
         try:
             await asyncio.wait_for(opened, within_s)
         except TimeoutError:
-            await self.close()
+            await self._give_up()
             raise UnreachableError(
                 f"no broker at {self.places[0].where}: {self._trouble}"
             ) from None
         except BaseException:
-            await self.close()
+            await self._give_up()
             raise
+
+    async def _give_up(self) -> None:
+        """A broker that has answered meanwhile is told, unless it shall wait for the next."""
+        if self._durable is not None:
+            self.abort()
+        else:
+            await self.close()
 
     async def close(self) -> None:
         self.hang_up("the client was closed")
@@ -142,18 +157,22 @@ class Line:
             stream=stream.id,
             received=stream.received,
             has_holdings=self.post.has_holdings,
+            is_durable=self._durable is not None,
+            secret=self._durable.secret if self._durable else "",
         )
         await Call(hello, self._accept).make(self.places[0].opener)
 
     def _accept(self, welcome: Welcome, connection: Connection) -> None:
         if self._is_over:
             raise PeerError("nobody wants this line any more")
+        stream_id = self.post.stream.id
         lacking = self.post.welcome(welcome)
         self.connection = connection
         connection.receiver = self
         connection.frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
         connection.beat_every(welcome.heartbeat_s)
-        self._acknowledged = self.post.stream.received
+        if self.post.stream.id != stream_id:
+            self._acknowledged = 0
         connection.write(lacking)
         if self.post.stream.received:  # The broker may not have heard of that.
             self._acknowledge()
@@ -193,8 +212,14 @@ class Line:
         if was_behind and not is_behind:
             self._acknowledge()
 
+    def confirm(self, stream_id: str, received: int) -> None:
+        """So many frames of this stream were put away; for a durable line only."""
+        if stream_id == self.post.stream.id and received > self._acknowledged:
+            self._acknowledged = received
+            self._acknowledge()
+
     def _acknowledge(self) -> None:
-        if not self._is_behind:
+        if not self._is_behind and self._durable is None:
             self._acknowledged = self.post.stream.received
         if self.connection is not None:
             self.connection.write(encode(Acknowledge(received=self._acknowledged)))
@@ -213,7 +238,8 @@ class Line:
             self.listener.on_arrived(frame, hops)
 
     def on_read(self) -> None:
-        if self.post.stream.received != self._acknowledged and not self._is_behind:
+        is_manual = self._is_behind or self._durable is not None
+        if self.post.stream.received != self._acknowledged and not is_manual:
             self._acknowledge()
         self.flush()
 

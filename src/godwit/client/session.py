@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -64,6 +65,20 @@ from godwit.wire.stream import Stream
 PUBLISHERS_KNOWN_MAX = 100_000
 
 
+class Mark(NamedTuple):
+    """How far one process got with a session of one subscription, for another to go on.
+
+    They compare: what is kept late may have the mark of a stream that is no more.
+    """
+
+    generation: int
+    """How many streams there have been."""
+
+    received: int
+    stream: str
+    subscription: str
+
+
 class ClientSession(Post):
     def __init__(self, name: str, *, first_sequence: int, first_serial: int = 0) -> None:
         """Numbers of publications and ids go on from here, where no earlier session may have been.
@@ -87,6 +102,9 @@ class ClientSession(Post):
         self._moves = 0
         self._withdrawn: list[Withdrawal] = []
         self._requests_wait = False
+        self._is_adopted = False
+        self.generation = 0
+        """How many streams there have been, also before us."""
 
     @property
     def advertisements(self) -> Mapping[AdvertisementId, Advertised]:
@@ -190,14 +208,41 @@ class ClientSession(Post):
     def welcome(self, welcome: Welcome) -> bytes:
         """The broker has answered; the result is what it lacks, to be written first."""
         if welcome.stream == self.stream.id:
+            if self._is_adopted:
+                self._is_adopted = False
+                self._take_over(welcome)
+                return b""
             return self.stream.take_again(welcome.received)
+        self._is_adopted = False
         self.is_forgotten = bool(self.stream.id)
         self.broker = welcome.name
         self._hold_again(self.stream)
         self.stream = Stream(welcome.stream)
+        self.generation += 1
         if not self.is_moving:  # Else we may be elsewhere before long.
             self._ask_again()
         return b""
+
+    def adopt(self, mark: Mark, filter: Filter) -> None:
+        """Go on where another process has left off, which held this one subscription."""
+        self.generation = mark.generation
+        self.stream = Stream(mark.stream)
+        self.stream.received = mark.received
+        self._holdings.adopt(SubscriptionId(mark.subscription), filter)
+        self._is_adopted = True
+
+    def _take_over(self, welcome: Welcome) -> None:
+        self.broker = welcome.name
+        self.stream.take_over(welcome.received)
+        if not welcome.received:  # It has never heard of the subscription.
+            for held in self._holdings.all:
+                self._ask(held)
+
+    @property
+    def mark(self) -> Mark:
+        """What another process would need to know, if there is one subscription."""
+        (subscribed,) = self.subscriptions.values()
+        return Mark(self.generation, self.stream.received, self.stream.id, subscribed.id)
 
     def _hold_again(self, old: Stream) -> None:
         """Publications the broker may not have had wait for their advertisements once more."""

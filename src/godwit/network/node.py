@@ -192,6 +192,8 @@ class BrokerNode:
                 self._recover()
             was_known = isinstance(port, LinkPort) and port.is_remembered
             port = self._open(hop, secrets.token_hex(16))
+        if isinstance(port, ClientPort):
+            port.is_durable = hello.is_durable
         stream = port.stream
         heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)
         connection.beat_every(heartbeat_s)
@@ -209,9 +211,12 @@ class BrokerNode:
         if hello.role == "client":
             if hello.name.startswith("$"):
                 raise PeerError("names that start with '$' are the brokers' own")
-            return
+            if not hello.is_durable:
+                return
         if not secrets.compare_digest(hello.secret.encode(), self._secret.encode()):
-            raise PeerError(f"broker {hello.name} does not have our secret")
+            raise PeerError(f"{hello.role} {hello.name} does not have our secret")
+        if hello.role == "client":
+            return
         if hello.name == self.name:
             raise PeerError(f"a broker {self.name} cannot link with itself")
 

@@ -8,9 +8,10 @@ What came from a peer is acknowledged when those have acknowledged it to whom it
 (back-pressure).  That is done by silence and not by reading no more, because acknowledgements
 come in between messages: two links that are slow because of each other must hear each other's.
 
-A subscriber that acknowledges nothing may hold its publishers back for `patience_s`.  After that
-it is isolated: the broker answers for it, and what exceeds its queue is dropped, counted, and
-reported to it in the place of what is missing.  When it has caught up it is like any other again.
+A subscriber that acknowledges nothing may hold its publishers back for `patience_s`, unless it is
+durable.  After that it is isolated: the broker answers for it, and what exceeds its queue is
+dropped, counted, and reported to it in the place of what is missing.  When it has caught up it is
+like any other again.
 """
 
 from __future__ import annotations
@@ -325,17 +326,19 @@ class ClientPort(Port):
     def __init__(self, owner: Owner, stream_id: str, name: str) -> None:
         super().__init__(owner, stream_id)
         self.hop: Client = Client(name)
+        self.is_durable = False
+        """Publishers wait for it as long as it takes; nothing is dropped."""
         self._missing = 0
         self._is_isolated = False
         self._patience_timer: asyncio.TimerHandle | None = None
 
     @property
     def _return_s(self) -> float:
-        return self._limits.session_s
+        return self._limits.durable_s if self.is_durable else self._limits.session_s
 
     def put_publication(self, frame: bytes, *, is_control: bool) -> None:
         # As long as somebody waits for this client, their windows bound its queue.
-        if self._is_isolated or self.connection is None:
+        if (self._is_isolated or self.connection is None) and not self.is_durable:
             waiting_bytes = self.stream.pending_bytes + len(frame)
             if waiting_bytes > self._limits.client_queue_bytes:
                 self._missing += 1
@@ -374,7 +377,7 @@ class ClientPort(Port):
         return self._is_isolated or super().has_answered(position)
 
     def on_waited_for(self) -> None:
-        if self._patience_timer is None:
+        if self._patience_timer is None and not self.is_durable:
             loop = asyncio.get_running_loop()
             self._patience_timer = loop.call_later(self._limits.patience_s, self._isolate)
 

@@ -59,6 +59,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     session_s: Seconds = 60.0
     """A client that lost its connection may come back for its session within this time."""
 
+    durable_s: Seconds = 3_600.0
+    """A durable client, as the data cluster's feeds are, may come back within this time; until then
+    those who publish for it wait."""
+
     link_s: Seconds = 10.0
     """A neighbour that lost its connection may come back within this time, and nothing is lost."""
 

@@ -80,6 +80,9 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     has_holdings: bool = False
     """Does it come back for something?  A broker that knows of nothing has failed."""
 
+    is_durable: bool = False
+    """A client that publishers wait for, also while it is away: nothing may pass it by."""
+
 
 class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     """The broker's answer: who it is, and which stream this is now.

@@ -1,4 +1,4 @@
-"""No room on the disk: a clear error, nothing that was acknowledged is lost, and then it goes on."""
+"""No room on the disk: a clear error, nothing acknowledged is lost, and then it goes on."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ def test_a_log_on_a_full_disk(tmp_path: Path, segment_bytes: int) -> None:
     assert ran.stdout == "good\n", ran.stderr
 
 
+def insert_two(catalog: Catalog) -> None:
+    with catalog.transaction() as connection:
+        connection.execute("INSERT INTO t VALUES ('half')")
+        connection.execute("INSERT INTO t VALUES (?)", ("x" * 100_000,))
+
+
 def test_a_catalog_on_a_full_disk(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     catalog.define("CREATE TABLE IF NOT EXISTS t (text TEXT)")
@@ -35,9 +41,8 @@ def test_a_catalog_on_a_full_disk(tmp_path: Path) -> None:
         connection.execute("INSERT INTO t VALUES ('before')")
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
     catalog._connection.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(sqlite3.OperationalError, match="full"), catalog.transaction() as connection:
-        connection.execute("INSERT INTO t VALUES ('half')")
-        connection.execute("INSERT INTO t VALUES (?)", ("x" * 100_000,))
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        insert_two(catalog)
     catalog._connection.execute("PRAGMA max_page_count = 1000000")
     with catalog.transaction() as connection:
         connection.execute("INSERT INTO t VALUES ('after')")

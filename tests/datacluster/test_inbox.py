@@ -47,7 +47,7 @@ def test_marks_are_not_ahead_of_what_is_kept_aside(tmp_path: Path) -> None:
     inbox = Inbox(REPORTS, log, QUARANTINE, quarantine_log)
     inbox.take([record(1, b"bad")], {"feed": 1})
     batch = [record(2, {"n": 2}), record(3, b"bad")]
-    with pytest.raises(FullError, match="q: .* bytes wait"):
+    with pytest.raises(FullError, match=r"q: .* bytes wait"):
         inbox.take(batch, {"feed": 3})
     assert inbox.marks == {"feed": 1}
     assert held(log.folder) == []

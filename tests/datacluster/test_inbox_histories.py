@@ -76,7 +76,7 @@ class History:
             self.logs[name].ingested(len(self.ingested[name]))
 
     def crash(self) -> None:
-        """Between or within writes: of a take, the last bytes of one log did not get to the disk."""
+        """Between or within writes: the last bytes of one log did not get to the disk."""
         before = {name: segments(self.folder / name)[-1] for name in self.logs}
         safe = {name: (path, path.stat().st_size) for name, path in before.items()}
         acknowledged = dict(self.acknowledged)
@@ -90,7 +90,7 @@ class History:
         # or it is whole and the other one torn.
         torn = self.random.choice(list(safe))
         for name, (path, size_bytes) in safe.items():
-            if name == torn or torn == "quarantine":
+            if torn in (name, "quarantine"):
                 self._tear(copy / name, path.name, size_bytes, untouched=name != torn)
         self.acknowledged = acknowledged
         self.folder = copy

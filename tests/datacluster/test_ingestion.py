@@ -169,7 +169,7 @@ def test_a_batch_that_spark_does_not_know_to_be_done_is_not_done_twice(
         it.wait(lambda: it.position() == 5)
         known = it.storage.definitions.known("Reports")
         commits = it.storage.folders.checkpoint(known.id) / "commits"
-        it.wait(lambda: (commits / "0").exists())
+        it.wait((commits / "0").exists)
     for commit in commits.iterdir():
         commit.unlink()
     with landed(spark, tmp_path) as it:

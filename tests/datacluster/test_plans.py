@@ -14,7 +14,7 @@ SETTINGS = CompactionSettings(
 
 
 def files(*sizes: int, base_rows: int | None = None) -> list[StoredFile]:
-    """One for each size, batch by batch, with as many rows as bytes; a base first if there is one."""
+    """One for each size, batch by batch, with as many rows as bytes; perhaps a base first."""
     base = [] if base_rows is None else [StoredFile("base", 0, 0, 0, base_rows, 9, 0.0, True)]
     return base + [
         StoredFile(str(batch), batch, batch, 0, size, size, float(batch))

@@ -82,7 +82,9 @@ def test_what_can_be_said(text: str, meant: Statement) -> None:
         pytest.param("CREATE DATASET `t` (a INT)", 16, "a letter, then", id="quotes around a name"),
         pytest.param("CREATE DATASET é (a INT)", 16, "a letter, then", id="no ASCII letter"),
         pytest.param(f"CREATE DATASET {'t' * 65} (a INT)", 16, "at most 64", id="a long name"),
-        pytest.param("CREATE DATASET new (a INT)", 16, "a word of the queries", id="a reserved word"),
+        pytest.param(
+            "CREATE DATASET new (a INT)", 16, "a word of the queries", id="a reserved word"
+        ),
         pytest.param(
             "CREATE DATASET t_quarantine (a INT)", 16, "not end in _quarantine", id="our own name"
         ),

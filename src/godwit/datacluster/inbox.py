@@ -15,7 +15,7 @@ between the two does no harm.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -69,7 +69,9 @@ class Inbox:
         """Not yet ingested."""
         return self._log.waiting_bytes + self._quarantine_log.waiting_bytes
 
-    def take(self, records: Sequence[Incoming], marks: Marks | None = None) -> Taken:
+    def take(
+        self, records: Sequence[Incoming], marks: Mapping[str, str | int] | None = None
+    ) -> Taken:
         """Raises FullError if too much waits, or the disk is full."""
         fitted = self._fitting.fit(
             [record.content for record in records], [record.accepted_s for record in records]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -75,7 +75,10 @@ class FeedLog:
         self._durable.tell(self.position)
 
     def append(
-        self, batch: pa.RecordBatch, sources: Sequence[tuple[str, int]], marks: Marks | None = None
+        self,
+        batch: pa.RecordBatch,
+        sources: Sequence[tuple[str, int]],
+        marks: Mapping[str, str | int] | None = None,
     ) -> Appended:
         """Add those records that are new.  `sources` are the source and sequence of each."""
         given = len(sources)

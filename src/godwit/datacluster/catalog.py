@@ -36,10 +36,11 @@ class Catalog:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # A full disk may have ended it already.
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     def define(self, *statements: str) -> None:
         """Make tables and indexes that are not there yet: `CREATE TABLE IF NOT EXISTS ...`."""

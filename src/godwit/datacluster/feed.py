@@ -1,0 +1,13 @@
+"""What a feed is: publications that match a filter become records of a dataset."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Feed(msgspec.Struct, frozen=True):
+    name: str
+    filter: str
+    """As text, in the language of subscriptions."""
+
+    dataset: str

@@ -1,0 +1,121 @@
+"""Where a data cluster keeps what, and how files get there: written aside, made safe, then named.
+
+    catalog.db
+    logs/<dataset>          its log
+    checkpoints/<dataset>   of the streaming query that ingests it
+    data/<dataset>          its files; data/staging while they are written
+
+Datasets appear by number.  A file that no row of the catalog names was left by a crash.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from godwit.datacluster.dataset import ACCEPTED, BATCH, POSITION
+from godwit.datacluster.files import StoredFile
+from godwit.datacluster.segments import sync_folder
+
+
+class Folders:
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self._data = self.root / "data"
+        self._staging = self._data / "staging"
+        self._staging.mkdir(parents=True, exist_ok=True)
+
+    def log(self, dataset: int) -> Path:
+        return self.root / "logs" / str(dataset)
+
+    def checkpoint(self, dataset: int) -> Path:
+        return self.root / "checkpoints" / str(dataset)
+
+    def path(self, file: StoredFile) -> Path:
+        return self._data / file.path
+
+    def uri(self, file: StoredFile) -> str:
+        return self.path(file).as_uri()
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """A name that nobody uses; what is left there afterwards is deleted."""
+        path = self._staging / uuid.uuid4().hex
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def publish(self, dataset: int, staged: Path, *, is_base: bool = False) -> list[StoredFile]:
+        """Give what was written in a folder its final names, safe on the disk.
+
+        It does not count yet: the catalog has to say so.
+        """
+        folder = self._data / str(dataset)
+        folder.mkdir(exist_ok=True)
+        published = []
+        for written in sorted(staged.glob("*.parquet")):
+            name = f"{dataset}/{uuid.uuid4().hex}.parquet"
+            described = _described(written, name, is_base=is_base)
+            if described is None:
+                continue  # Spark writes an empty file rather than none.
+            _sync(written)
+            written.rename(self._data / name)
+            published.append(described)
+        sync_folder(folder)
+        sync_folder(self._data)
+        return published
+
+    def delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            (self._data / path).unlink(missing_ok=True)
+
+    def delete_dataset(self, dataset: int) -> None:
+        """Its log and checkpoint; files are deleted when nobody reads them any more."""
+        for folder in (self.log(dataset), self.checkpoint(dataset)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def sweep(self, known: set[str]) -> None:
+        """Delete what a crash has left.  Nothing may be being written."""
+        for staged in self._staging.iterdir():
+            shutil.rmtree(staged, ignore_errors=True)
+        for file in self._data.glob("*/*.parquet"):
+            if file.relative_to(self._data).as_posix() not in known:
+                file.unlink()
+
+
+def _described(path: Path, name: str, *, is_base: bool) -> StoredFile | None:
+    """What the footer of a file says of it; None if it is empty."""
+    metadata = pq.read_metadata(path)
+    if not metadata.num_rows:
+        return None
+    bounds: dict[str, tuple[float, float]] = {}
+    places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    for column in (BATCH, POSITION, ACCEPTED):
+        groups = range(metadata.num_row_groups)
+        found = [metadata.row_group(g).column(places[column]).statistics for g in groups]
+        bounds[column] = (min(each.min for each in found), max(each.max for each in found))
+    return StoredFile(
+        path=name,
+        first_batch=int(bounds[BATCH][0]),
+        last_batch=int(bounds[BATCH][1]),
+        last_position=int(bounds[POSITION][1]),
+        rows=metadata.num_rows,
+        size_bytes=path.stat().st_size,
+        newest_s=bounds[ACCEPTED][1],
+        is_base=is_base,
+    )
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,134 @@
+"""Static datasets: records from a file of CSV, JSON lines or Parquet, all of them or none.
+
+    path --> rows as attributes and values --> fit the columns? --> one file, batch 0
+
+Each load takes the place of the one before.  The columns of a CSV file are named in its first line;
+an empty field is no value, and true and false are written so.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from godwit.datacluster.dataset import Column, ColumnType, Dataset
+from godwit.datacluster.definitions import Known
+from godwit.datacluster.files import StoredFile
+from godwit.datacluster.records import Content, Fitting
+from godwit.datacluster.schemas import spark_schema, stored
+from godwit.datacluster.storage import Storage, latest
+from godwit.errors import UsageError
+
+ROWS_AT_A_TIME = 10_000
+
+
+def load(storage: Storage, name: str, path: Path) -> int:
+    """Make the file the content of a static dataset; how many records it has now.
+
+    UsageError if the file cannot be read, or a record does not fit: it names the first.
+    """
+    known = storage.definitions.known(name)
+    if not known.dataset.is_static:
+        raise UsageError(f"dataset {known.dataset.name} is not STATIC: it is fed, not loaded")
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise UsageError(f"{path.name}: the name must end in one of {', '.join(_READERS)}")
+    with storage.folders.staging() as staged:
+        try:
+            _write(known.dataset, read(known.dataset, path), staged, of=path.name)
+        except (OSError, UnicodeError, csv.Error, pa.ArrowInvalid) as error:
+            raise UsageError(f"{path.name}: cannot be read: {error}") from None
+        made = _published(storage, known, staged)
+    storage.replace(known, storage.files.of(known.id), made)
+    return sum(file.rows for file in made)
+
+
+def _published(storage: Storage, known: Known, staged: Path) -> list[StoredFile]:
+    if known.dataset.key is None:
+        return storage.folders.publish(known.id, staged)
+    with storage.folders.staging() as deduplicated:
+        frame = storage.spark.read.schema(spark_schema(known.dataset)).parquet(staged.as_uri())
+        latest(frame, known.dataset).write.parquet(deduplicated.as_uri())
+        return storage.folders.publish(known.id, deduplicated, is_base=True)
+
+
+def _write(dataset: Dataset, rows: Iterator[Content], staged: Path, *, of: str) -> None:
+    schema, fitting = stored(dataset), Fitting(dataset)
+    staged.mkdir()
+    now_s = time.time()
+    before = 0
+    with pq.ParquetWriter(staged / "loaded.parquet", schema) as writer:
+        while chunk := list(islice(rows, ROWS_AT_A_TIME)):
+            fitted = fitting.fit(chunk, [now_s] * len(chunk))
+            if fitted.reasons:
+                place = min(fitted.reasons)
+                raise UsageError(f"{of}: record {before + place + 1}: {fitted.reasons[place]}")
+            positions = np.arange(before + 1, before + len(chunk) + 1, dtype=np.int64)
+            batches = np.zeros(len(chunk), dtype=np.int64)
+            columns = [*fitted.batch.columns, pa.array(positions), pa.array(batches)]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+            before += len(chunk)
+
+
+def _csv(dataset: Dataset, path: Path) -> Iterator[Content]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        _refuse_missing(dataset.columns, reader.fieldnames or [], of=path.name)
+        for row in reader:
+            yield {
+                column.name: _from_text(row[column.name], column.type) for column in dataset.columns
+            }
+
+
+def _json(_: Dataset, path: Path) -> Iterator[Content]:
+    with path.open("rb") as file:
+        for line in file:
+            if line.strip():
+                yield line
+
+
+def _parquet(dataset: Dataset, path: Path) -> Iterator[Content]:
+    with pq.ParquetFile(path) as file:
+        _refuse_missing(dataset.columns, file.schema_arrow.names, of=path.name)
+        names = [column.name for column in dataset.columns]
+        for batch in file.iter_batches(ROWS_AT_A_TIME, columns=names):
+            yield from batch.to_pylist()
+
+
+_READERS: dict[str, Callable[[Dataset, Path], Iterator[Content]]] = {
+    ".csv": _csv,
+    ".json": _json,
+    ".jsonl": _json,
+    ".parquet": _parquet,
+}
+
+
+def _refuse_missing(columns: Sequence[Column], found: Sequence[str], *, of: str) -> None:
+    missing = [column.name for column in columns if column.name not in found]
+    if missing:
+        raise UsageError(f"{of}: there is no column {missing[0]}; there are {', '.join(found)}")
+
+
+def _from_text(text: str | None, kind: ColumnType) -> object:
+    """What a field of CSV means in a column; the text itself if it means nothing there."""
+    if text is None or text == "":
+        return None
+    try:
+        match kind:
+            case ColumnType.BOOLEAN:
+                return {"true": True, "false": False}.get(text.lower(), text)
+            case ColumnType.INT | ColumnType.BIGINT:
+                return int(text)
+            case ColumnType.DOUBLE:
+                return float(text)
+            case _:
+                return text
+    except ValueError:
+        return text

@@ -1,0 +1,74 @@
+"""What an inbox takes, keeps aside and refuses; from several threads, too."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from tests.datacluster.boxes import QUARANTINE, REPORTS, held, open_inbox, open_log
+
+from godwit.datacluster.inbox import Inbox, Incoming, Taken
+from godwit.datacluster.log import LogSettings
+from godwit.datacluster.segments import FullError
+
+
+def record(sequence: int, content: dict[str, object] | bytes, source: str = "a") -> Incoming:
+    return Incoming(source, sequence, content, 0.5)
+
+
+def test_what_does_not_fit_is_kept_with_the_reason(tmp_path: Path) -> None:
+    inbox, log, quarantine = open_inbox(tmp_path)
+    records = [
+        record(1, {"n": 1}),
+        record(2, {"n": "x"}),
+        record(3, b'{"n": 3, "more": 1}'),
+        record(4, b"oh"),
+    ]
+    assert inbox.take(records, {"feed": 4}) == Taken(accepted=2, rejected=2, duplicates=0)
+    assert inbox.take(records, {"feed": 4}) == Taken(accepted=0, rejected=0, duplicates=4)
+    assert inbox.marks == {"feed": 4}
+    assert inbox.waiting_bytes == log.waiting_bytes + quarantine.waiting_bytes
+    assert held(log.folder) == [(1, 1), (2, 3)]
+    folder = quarantine.folder
+    assert [value for _, value in held(folder, "reason")] == [
+        "n: 'x' is no whole number",
+        "no JSON object: JSON is malformed: invalid character (byte 0)",
+    ]
+    assert held(folder, "record") == [(1, '{"n":"x"}'), (2, "oh")]
+    assert held(folder, "source") == [(1, "a"), (2, "a")]
+    assert held(folder, "sequence") == [(1, 2), (2, 4)]
+
+
+def test_marks_are_not_ahead_of_what_is_kept_aside(tmp_path: Path) -> None:
+    """The quarantine is full: then nothing of the batch is taken, and it may come again."""
+    log = open_log(tmp_path / "log")
+    quarantine_log = open_log(tmp_path / "q", QUARANTINE, LogSettings(waiting_bytes_max=1))
+    inbox = Inbox(REPORTS, log, QUARANTINE, quarantine_log)
+    inbox.take([record(1, b"bad")], {"feed": 1})
+    batch = [record(2, {"n": 2}), record(3, b"bad")]
+    with pytest.raises(FullError, match=r"q: .* bytes wait"):
+        inbox.take(batch, {"feed": 3})
+    assert inbox.marks == {"feed": 1}
+    assert held(log.folder) == []
+    quarantine_log.ingested(1)
+    assert inbox.take(batch, {"feed": 3}) == Taken(accepted=1, rejected=1, duplicates=0)
+    assert inbox.marks == {"feed": 3}
+
+
+def test_threads_take_turns(tmp_path: Path) -> None:
+    inbox, log, _ = open_inbox(tmp_path)
+
+    def feed(source: str) -> None:
+        for n in range(50):
+            inbox.take([record(n, {"n": n}, source), record(n, {"n": n}, source)], {source: n})
+
+    threads = [threading.Thread(target=feed, args=(source,)) for source in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = held(log.folder)
+    assert [position for position, _ in found] == list(range(1, 201))
+    assert sorted(str(n) for _, n in found) == sorted(str(n) for n in range(50) for _ in "abcd")
+    assert inbox.marks == dict.fromkeys("abcd", 49)

@@ -1,0 +1,214 @@
+"""From an inbox into a dataset, through Spark: batches, trouble, restarts, drops."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.datacluster.stocking import open_storage
+
+from godwit.datacluster.inbox import Incoming, Taken
+from godwit.datacluster.ingestion import IngestionSettings
+from godwit.datacluster.landing import Landing, LandingSettings
+from godwit.datacluster.log import LogSettings
+from godwit.datacluster.statements import parse
+from godwit.datacluster.storage import Storage
+from godwit.errors import UsageError
+
+QUICK = LandingSettings(ingestion=IngestionSettings(interval_s=0.0, retry_s=0.1))
+REPORTS = "CREATE DATASET Reports (n INT, at TIMESTAMP)"
+PATIENCE_S = 120.0
+
+
+class Landed:
+    """A storage with its landing, and the batches that were told."""
+
+    def __init__(self, spark: SparkSession, folder: Path, settings: LandingSettings) -> None:
+        self.storage: Storage = open_storage(spark, folder)
+        self.told: list[tuple[str, int]] = []
+        self._changed = threading.Condition()
+        self.landing = Landing(
+            self.storage,
+            on_batch=self._on_batch,
+            horizon=self.storage.last_batch,
+            settings=settings,
+        )
+
+    def _on_batch(self, name: str, batch: int) -> None:
+        with self._changed:
+            self.told.append((name, batch))
+            self._changed.notify_all()
+
+    def take(self, first: int, count: int) -> Taken:
+        records = [
+            Incoming("a", n, {"n": n if n % 10 else "bad", "at": n}, float(n))
+            for n in range(first, first + count)
+        ]
+        return self.landing.inbox("Reports").take(records, {"feed": first + count})
+
+    def wait(self, is_so: Callable[[], bool]) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        with self._changed:
+            while not is_so():
+                assert time.monotonic() < deadline_s, self.landing.troubles()
+                self._changed.wait(0.1)
+
+    def numbers(self, name: str = "Reports", column: str = "n") -> list[object]:
+        frame = self.storage.frame(name, through=self.storage.last_batch(name))
+        found = frame.select("_position", column).orderBy("_position").collect()
+        assert [row["_position"] for row in found] == list(range(1, len(found) + 1))
+        return [row[column] for row in found]
+
+    def position(self, name: str = "Reports") -> int:
+        return self.storage.files.progress(self.storage.definitions.known(name).id).position
+
+
+@contextmanager
+def landed(
+    spark: SparkSession, folder: Path, settings: LandingSettings = QUICK
+) -> Iterator[Landed]:
+    it = Landed(spark, folder, settings)
+    try:
+        yield it
+    finally:
+        it.landing.close()
+        it.storage.close()
+
+
+def good(count: int) -> list[object]:
+    return [n for n in range(1, count + 1) if n % 10]
+
+
+def test_records_get_in_batch_by_batch_and_again_after_a_restart(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        assert it.take(1, 5) == Taken(5, 0, 0)
+        it.wait(lambda: ("Reports", 1) in it.told)
+        assert it.take(3, 10) == Taken(6, 1, 3)
+        it.wait(lambda: it.position() == 11 and ("Reports_quarantine", 1) in it.told)
+        assert it.numbers() == good(12)
+        assert it.numbers("Reports_quarantine", "sequence") == [10]
+        assert it.landing.inbox("reports").waiting_bytes == 0
+        assert it.landing.troubles() == []
+    with landed(spark, tmp_path) as it:
+        assert it.landing.inbox("Reports").marks == {"feed": 13}
+        assert it.take(10, 6) == Taken(3, 0, 3)
+        it.wait(lambda: it.position() == 14)
+        batches = [batch for name, batch in it.told if name == "Reports"]
+        assert batches[-1] == it.storage.last_batch("Reports")
+        assert it.numbers() == good(15)
+
+
+def test_a_backlog_is_ingested_in_batches_of_limited_size(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = LandingSettings(
+        log=LogSettings(segment_bytes=1),
+        ingestion=IngestionSettings(interval_s=0.0, rows_max=4),
+    )
+    with landed(spark, tmp_path, settings) as it:
+        it.landing.execute(parse(REPORTS))
+        it.landing._ingestion.stop()
+        for n in range(1, 10, 3):
+            it.take(n, 3)
+    with landed(spark, tmp_path, settings) as it:
+        it.wait(lambda: it.position() == 9)
+        assert it.numbers() == good(9)
+        assert it.storage.last_batch("Reports") == 3
+        new = it.storage.new("Reports", after=1, through=2).collect()
+        assert sorted(row["n"] for row in new) == [4, 5, 6]
+
+
+def test_a_query_that_fails_says_so_and_is_tried_again(spark: SparkSession, tmp_path: Path) -> None:
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        staging = tmp_path / "data" / "staging"
+        staging.rmdir()
+        staging.touch()  # So nothing can be written there.
+        it.take(1, 9)
+        it.wait(lambda: bool(it.landing.troubles()))
+        (trouble,) = it.landing.troubles()
+        assert trouble.dataset == "Reports"
+        assert trouble.reason
+        it.take(10, 9)
+        staging.unlink()
+        it.wait(lambda: it.position() == 17)
+        assert it.numbers() == good(18)
+        it.wait(lambda: not it.landing.troubles())
+
+
+def test_a_lost_checkpoint_does_no_harm(spark: SparkSession, tmp_path: Path) -> None:
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        it.take(1, 5)
+        it.wait(lambda: it.position() == 5)
+    shutil.rmtree(tmp_path / "checkpoints")
+    with landed(spark, tmp_path) as it:
+        it.take(6, 4)
+        it.wait(lambda: it.position() == 9)
+        assert it.numbers() == good(9)
+        batches = [row["_batch"] for row in it.storage.frame("Reports", through=9).collect()]
+        assert sorted(set(batches)) == [1, 2]
+
+
+def test_a_batch_that_spark_does_not_know_to_be_done_is_not_done_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As if it had been killed after our commit and before its own."""
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        it.take(1, 5)
+        it.wait(lambda: it.position() == 5)
+        known = it.storage.definitions.known("Reports")
+        commits = it.storage.folders.checkpoint(known.id) / "commits"
+        it.wait((commits / "0").exists)
+    for commit in commits.iterdir():
+        commit.unlink()
+    with landed(spark, tmp_path) as it:
+        it.take(6, 4)
+        it.wait(lambda: it.position() == 9)
+        assert it.numbers() == good(9)
+        assert [batch for name, batch in it.told if name == "Reports"] == [1, 2]
+
+
+def test_a_dataset_that_was_dropped_leaves_nothing_behind(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        it.landing.execute(parse("CREATE FEED f FROM FILTER 'n > 0' INTO Reports"))
+        assert [feed.dataset for feed in it.landing.feeds()] == ["Reports"]
+        it.take(1, 5)
+        it.wait(lambda: it.position() == 5)
+        with pytest.raises(UsageError, match="is fed by f"):
+            it.landing.execute(parse("DROP DATASET Reports"))
+        it.landing.execute(parse("DROP FEED f"))
+        it.landing.execute(parse("DROP DATASET Reports"))
+        with pytest.raises(UsageError, match="there is no dataset"):
+            it.landing.inbox("Reports")
+        it.landing.execute(parse(REPORTS))
+        assert it.storage.last_batch("Reports") == 0
+        it.take(1, 3)
+        it.wait(lambda: it.position() == 3)
+        assert it.numbers() == [1, 2, 3]
+        it.storage.delete_dropped(grace_s=0.0)
+        assert len(list((tmp_path / "data").glob("*/*.parquet"))) == 1
+        assert len(list((tmp_path / "logs").iterdir())) == 2
+
+
+def test_a_static_dataset_takes_no_records(spark: SparkSession, tmp_path: Path) -> None:
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse("CREATE DATASET Shelters (n INT) STATIC"))
+        (tmp_path / "a.csv").write_text("n\n1\n2\n")
+        assert it.landing.load("Shelters", tmp_path / "a.csv") == 2
+        assert it.storage.frame("Shelters", through=0).count() == 2
+        with pytest.raises(UsageError, match="does not take records"):
+            it.landing.inbox("Shelters")

@@ -27,7 +27,7 @@ from godwit.datacluster.channel_query import (
 )
 from godwit.datacluster.executions import Execution, Timings
 from godwit.datacluster.expressions import DIALECT
-from godwit.datacluster.one_pass import LEVEL, LEVELS, MOMENT, OnePass, in_one_pass
+from godwit.datacluster.one_pass import CELLS, LEVEL, LEVELS, MOMENT, OnePass, in_one_pass
 from godwit.datacluster.snapshots import Snapshots
 from godwit.datacluster.subscription_table import SubscriptionTable
 from godwit.datacluster.subscriptions import Subscriptions
@@ -68,7 +68,7 @@ class Evaluation:
         self._snapshots = snapshots
         self._prefix = f"_godwit_{channel_id}_"
         self._table = SubscriptionTable(
-            spark, subscriptions, channel_id, channel, self._one_pass.levels
+            spark, subscriptions, channel_id, channel, self._one_pass.boxes
         )
 
     def run(self, execution: Execution) -> Evaluated:
@@ -106,6 +106,11 @@ class Evaluation:
         """They are read anew at the next execution; what failed may have been one that is gone."""
         self._table.close()
 
+    @property
+    def base_version(self) -> int | None:
+        """Changes after this version are still asked for."""
+        return self._table.base_version
+
     def close(self) -> None:
         self._table.close()
 
@@ -126,7 +131,8 @@ class Evaluation:
     ) -> DataFrame:
         names = {view: self._prefix + view.strip("_") for view in frames}
         for view, frame in frames.items():
-            frame.createOrReplaceTempView(names[view])
+            # Selected from: Spark forgets what it has cached when a view of just that is dropped.
+            frame.select("*").createOrReplaceTempView(names[view])
         try:
             return self._spark.sql(_statement(self._one_pass, names, levels, moment_s))
         finally:
@@ -141,12 +147,15 @@ def verify(spark: SparkSession, query: CheckedQuery) -> None:
     for view, types in query.schema.items():
         schema = ", ".join(f"`{name}` {type}" for name, type in types.items())
         if view == SUBSCRIPTIONS:
-            schema += "".join(f", {LEVEL.format(n)} INT" for n in range(len(one_pass.levels)))
+            schema += "".join(
+                f", {LEVEL.format(n)} INT, {CELLS.format(n)} ARRAY<BIGINT>"
+                for n in range(len(one_pass.boxes))
+            )
         frames[view] = spark.createDataFrame(spark.sparkContext.emptyRDD(), schema)
     names = {view: f"_godwit_checked_{view.strip('_')}" for view in frames}
     for view, frame in frames.items():
         frame.createOrReplaceTempView(names[view])
-    levels = tuple((0,) for _ in one_pass.levels)
+    levels = tuple((0,) for _ in one_pass.boxes)
     try:
         frame = spark.sql(_statement(one_pass, names, levels, 0.0))
         plan = plan_of(frame)

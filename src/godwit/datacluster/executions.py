@@ -23,6 +23,8 @@ from godwit.datacluster.channel_tables import SEQUENCE, VERSION, current, next_o
 
 PLANNED, DONE, SKIPPED = "planned", "done", "skipped"
 ERROR_LENGTH_MAX = 2_000
+#: So many executions of a channel are kept to be looked at.
+REMEMBERED = 1_000
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -75,21 +77,13 @@ class Executions:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def begin_at(self, channel: int, inputs: Inputs, *, now_s: float) -> None:
-        """A channel was made: what is there now is not new to it.  Counts as execution 0."""
-        with self._catalog.transaction() as connection:
-            _insert(connection, Execution(channel, 0, inputs, 0, now_s), state=DONE)
-
     def plan(self, channel: int, last: Mapping[str, int], *, now_s: float) -> Execution | None:
         """The execution that is to be run: one that was planned already, or the next one.
 
         `last` is the last batch of each dataset.  None if nothing is new.
         """
         with self._catalog.transaction() as connection:
-            row = connection.execute(
-                "SELECT * FROM executions WHERE channel = ? ORDER BY number DESC LIMIT 1",
-                (channel,),
-            ).fetchone()
+            row = _last(connection, channel)
             before = _execution(row)
             if row["state"] == PLANNED:
                 return before  # X1
@@ -104,12 +98,14 @@ class Executions:
             _insert(connection, planned, state=PLANNED)
             return planned
 
+    def last(self, channel: int) -> Execution:
+        """The last one that was planned, whatever became of it."""
+        with self._catalog.transaction() as connection:
+            return _execution(_last(connection, channel))
+
     def has_planned(self, channel: int) -> bool:
         with self._catalog.transaction() as connection:
-            row = connection.execute(
-                "SELECT 1 FROM executions WHERE channel = ? AND state = ?", (channel, PLANNED)
-            ).fetchone()
-            return row is not None
+            return bool(_last(connection, channel)["state"] == PLANNED)
 
     def done(
         self,
@@ -152,6 +148,18 @@ class Executions:
             )
             return cursor.rowcount > 0
 
+    def forget(self, channel: int) -> None:
+        """All but the last ones, and those whose results are kept."""
+        with self._catalog.transaction() as connection:
+            connection.execute(
+                "DELETE FROM executions WHERE channel = ? AND number < ? AND NOT is_kept",
+                (channel, _last(connection, channel)["number"] - REMEMBERED),
+            )
+            connection.execute(
+                """DELETE FROM plans WHERE id NOT IN
+                (SELECT plan FROM executions WHERE plan IS NOT NULL)"""
+            )
+
     # -- what others want to know --------------------------------------------------------------
 
     def recent(self, channel: int, *, limit: int = 20) -> list[Outcome]:
@@ -188,6 +196,18 @@ class Executions:
                 if name.lower() == dataset.lower():
                     needed.append(range.after if row["state"] == PLANNED else range.through)
         return min(needed, default=None)
+
+
+def begin(connection: sqlite3.Connection, channel: int, inputs: Inputs, *, now_s: float) -> None:
+    """A channel was made: what is there now is not new to it.  Counts as execution 0."""
+    _insert(connection, Execution(channel, 0, inputs, 0, now_s), state=DONE)
+
+
+def _last(connection: sqlite3.Connection, channel: int) -> sqlite3.Row:
+    row: sqlite3.Row = connection.execute(
+        "SELECT * FROM executions WHERE channel = ? ORDER BY number DESC LIMIT 1", (channel,)
+    ).fetchone()
+    return row
 
 
 def _insert(connection: sqlite3.Connection, execution: Execution, *, state: str) -> None:

@@ -32,6 +32,14 @@ def double(value: exp.Expr) -> exp.Expr:
     return exp.cast(value.copy(), "DOUBLE", dialect=DIALECT)
 
 
+def integer(value: int) -> exp.Expr:
+    return exp.Literal.number(value)
+
+
+def real(value: float) -> exp.Expr:
+    return double(exp.Literal.number(value))
+
+
 def column(name: str, table: str) -> exp.Column:
     return exp.column(name, table=table, quoted=True)
 

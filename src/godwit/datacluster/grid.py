@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from godwit.datacluster.expressions import call, double, expression
+from godwit.datacluster.expressions import call, double, expression, integer, real
 
 EARTH_RADIUS_M = 6_371_008.8
 #: The half circumference: no place is farther away.
@@ -33,6 +33,8 @@ FARTHEST_M = math.pi * EARTH_RADIUS_M
 #: Numbers beyond are taken for this one, by points and boxes alike; it keeps the order.
 LARGEST = 2.0**100
 SMALLEST_EXTENT = 2.0**-40
+#: Rows beyond are taken for this one: they are whole numbers of 64 bits.
+ROW_MAX = 2.0**62
 #: What is lost by rounding is made good: an edge is a little longer than the box, ...
 EDGE_SLACK = 1.001
 #: ... and a chord a little longer than it should be.
@@ -84,7 +86,7 @@ def chord(radius_m: exp.Expr) -> exp.Expr:
     """How long the straight line is that belongs to a great circle of `radius_m`."""
     if (known_m := _number(radius_m)) is not None:
         reach = 2 * math.sin(min(known_m, FARTHEST_M) / (2 * EARTH_RADIUS_M)) + CHORD_SLACK
-        return expression(f"{reach!r}D")
+        return real(reach)
     return expression(
         f"""2.0D * sin(least(:radius_m, {FARTHEST_M!r}D) / {2 * EARTH_RADIUS_M!r}D)
             + {CHORD_SLACK!r}D""",
@@ -92,8 +94,10 @@ def chord(radius_m: exp.Expr) -> exp.Expr:
     )
 
 
-def between(low: exp.Expr, high: exp.Expr) -> Interval:
-    return Interval(bounded(low), bounded(high))
+def between(ends: Sequence[exp.Expr]) -> list[Interval]:
+    """The box of low and high ends, by turns."""
+    lows, highs = ends[::2], ends[1::2]
+    return [Interval(bounded(low), bounded(high)) for low, high in zip(lows, highs, strict=True)]
 
 
 def bounded(x: exp.Expr) -> exp.Expr:
@@ -102,6 +106,10 @@ def bounded(x: exp.Expr) -> exp.Expr:
 
 def level_near(radius_m: exp.Expr) -> exp.Expr:
     """The level of a box `around` any place."""
+    if (reach := _number(chord(radius_m))) is not None:
+        # Numbers, where they are known: what Spark need not fold makes planning shorter.
+        extent = max(2 * reach, SMALLEST_EXTENT) * EDGE_SLACK
+        return integer(2 * math.ceil(math.log2(extent) / 2))
     return _level(expression("2.0D * :reach", reach=chord(radius_m)))
 
 
@@ -133,7 +141,13 @@ def cells(box: Sequence[Interval], level: exp.Expr) -> exp.Expr:
 
 
 def _place_in_row(x: exp.Expr, level: exp.Expr) -> exp.Expr:
-    return expression("floor(:x / power(2.0D, :level))", x=x, level=level)
+    if (known := _number(level)) is not None:
+        return expression("floor(:x / :edge)", x=x, edge=real(2.0**known))
+    return expression(
+        f"floor(greatest(least(:x / power(2.0D, :level), {ROW_MAX!r}D), {-ROW_MAX!r}D))",
+        x=x,
+        level=level,
+    )
 
 
 def _hash(places: Sequence[exp.Expr], level: exp.Expr) -> exp.Expr:
@@ -146,6 +160,10 @@ def _hash(places: Sequence[exp.Expr], level: exp.Expr) -> exp.Expr:
 
 
 def _number(value: exp.Expr) -> float | None:
-    inner = value.unnest()
+    sign, inner = 1.0, value.unnest()
+    if isinstance(inner, exp.Neg):
+        sign, inner = -1.0, inner.this.unnest()
+    if isinstance(inner, exp.Cast) and inner.is_type("DOUBLE"):
+        inner = inner.this.unnest()
     is_number = isinstance(inner, exp.Literal) and not inner.is_string
-    return float(inner.name) if is_number else None
+    return sign * float(inner.name) if is_number else None

@@ -9,7 +9,8 @@ A condition is a key of relation `x` to relations `joined` if
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 from sqlglot import exp
@@ -29,7 +30,12 @@ DIMENSIONS_MAX = 3
 
 
 class GridKey(msgspec.Struct, frozen=True):
-    box: Sequence[grid.Interval]
+    """Boxes of one side and points of the other, which meet in cells."""
+
+    box: Callable[[Sequence[exp.Expr]], Sequence[grid.Interval]]
+    """The box around, or between, what `corners` gives."""
+
+    corners: Sequence[exp.Expr]
     point: Sequence[exp.Expr]
     level: exp.Expr
     is_constant: bool
@@ -87,13 +93,19 @@ def _near_key(condition: exp.Expr, alias: str, joined: set[str]) -> GridKey | No
     if not _connects(of_here, of_there, alias, joined) or radius.find(exp.Select):
         return None
     level = grid.level_near(radius)
-    if not references(radius):
-        box = grid.around(grid.place(*here), radius)
-        return GridKey(box, grid.place(*there), level, is_constant=True, is_selective=True)
-    if references(radius) == {SUBSCRIPTIONS} and SUBSCRIPTIONS in joined:
-        box = grid.around(grid.place(*there), radius)
-        return GridKey(box, grid.place(*here), level, is_constant=False, is_selective=True)
-    return None
+    is_constant = not references(radius)
+    if not is_constant:
+        if references(radius) != {SUBSCRIPTIONS} or SUBSCRIPTIONS not in joined:
+            return None
+        here, there = there, here
+    return GridKey(
+        partial(grid.around, radius_m=radius),
+        grid.place(*here),
+        grid.place(*there),
+        level,
+        is_constant=is_constant,
+        is_selective=True,
+    )
 
 
 def _at_most(condition: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
@@ -125,12 +137,12 @@ def _range_key(where: Sequence[exp.Expr], alias: str, joined: set[str]) -> GridK
     names = [name for name in points if name in lows and name in highs][:DIMENSIONS_MAX]
     if not names:
         return None
-    box = [grid.between(lows[name], highs[name]) for name in names]
-    level = grid.level_of(box)
+    ends = [end for name in names for end in (lows[name], highs[name])]
     return GridKey(
-        box,
+        grid.between,
+        ends,
         [grid.bounded(points[name]) for name in names],
-        level,
+        grid.level_of(grid.between(ends)),
         is_constant=False,
         is_selective=len(names) > 1,
     )

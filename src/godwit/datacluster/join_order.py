@@ -5,7 +5,7 @@ If one has none, the query would compare everything with everything: it is refus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -19,11 +19,17 @@ from godwit.errors import UsageError
 CELL = "cell"
 
 
-class Levels(NamedTuple):
-    """The level of a box that belongs to a subscription: its own, and those that there are."""
+class Boxes(NamedTuple):
+    """Boxes that belong to subscriptions."""
 
     own: exp.Expr
+    """The level of a subscription's box."""
+
     all: exp.Expr
+    """The levels that there are, an array."""
+
+    cells: exp.Expr | None
+    """The cells of its box, an array, if they depend on nothing else."""
 
 
 class JoinOrder:
@@ -32,7 +38,7 @@ class JoinOrder:
         first: tuple[str, exp.Expr],
         *,
         grid_name: Callable[[], str],
-        levels: Callable[[exp.Expr], Levels],
+        boxes: Callable[[GridKey], Boxes],
     ) -> None:
         alias, self.first = first
         self.joins: list[exp.Join] = []
@@ -40,7 +46,7 @@ class JoinOrder:
         """Conditions that need not be asked again."""
         self._joined = {alias}
         self._grid_name = grid_name
-        self._levels = levels
+        self._boxes = boxes
 
     def join_all(self, relations: dict[str, exp.Expr], where: Sequence[exp.Expr]) -> None:
         waiting = dict(relations)
@@ -85,14 +91,20 @@ class JoinOrder:
         """The relation with its cells, and the condition by which it is joined."""
         name = self._grid_name()
         if key.is_constant:
-            cells = call("explode", grid.cells(key.box, key.level))
+            corners = [f"{name}_{place}" for place in range(len(key.corners))]
+            measured = _with(alias, item, dict(zip(corners, key.corners, strict=True)))
+            box = key.box([column(corner, alias) for corner in corners])
+            cells = call("explode", grid.cells(box, key.level))
             cell = grid.cell(key.point, key.level)
-            return _with(alias, item, name, cells), _equal(column(name, alias), cell)
-        level, levels = self._levels(key.level)
-        self.joins.append(_exploded(grid.cells(key.box, level), name))
-        on_levels = _with(alias, item, f"{name}_level", call("explode", levels))
-        cell = grid.cell(key.point, column(f"{name}_level", alias))
-        return _with(alias, on_levels, name, cell), _equal(column(name, alias), column(CELL, name))
+            return _with(alias, measured, {name: cells}), _equal(column(name, alias), cell)
+        boxes = self._boxes(key)
+        cells = boxes.cells or grid.cells(key.box(key.corners), boxes.own)
+        self.joins.append(_exploded(cells, name))
+        level = f"{name}_level"
+        on_levels = _with(alias, item, {level: call("explode", boxes.all)})
+        cell = grid.cell(key.point, column(level, alias))
+        joined = _with(alias, on_levels, {name: cell})
+        return joined, _equal(column(name, alias), column(CELL, name))
 
 
 def _exploded(cells: exp.Expr, name: str) -> exp.Join:
@@ -100,10 +112,11 @@ def _exploded(cells: exp.Expr, name: str) -> exp.Join:
     return exp.Join(this=exp.Lateral(this=call("explode", cells), alias=alias), kind="CROSS")
 
 
-def _with(alias: str, item: exp.Expr, name: str, value: exp.Expr) -> exp.Subquery:
-    """A relation with one more column."""
+def _with(alias: str, item: exp.Expr, more: Mapping[str, exp.Expr]) -> exp.Subquery:
+    """A relation with more columns."""
     everything = exp.Column(this=exp.Star(), table=exp.to_identifier(alias, quoted=True))
-    made = exp.select(everything, exp.alias_(value, name)).from_(item.copy()).subquery(alias)
+    added = [exp.alias_(value, name) for name, value in more.items()]
+    made = exp.select(everything, *added).from_(item.copy()).subquery(alias)
     assert isinstance(made, exp.Subquery)
     return made
 

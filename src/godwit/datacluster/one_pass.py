@@ -25,13 +25,15 @@ from sqlglot.schema import MappingSchema
 from godwit.datacluster import grid
 from godwit.datacluster.channel_query import SUBSCRIPTION, SUBSCRIPTIONS, CheckedQuery
 from godwit.datacluster.expressions import DIALECT, column, conjuncts
-from godwit.datacluster.join_order import JoinOrder, Levels, subscriptions
+from godwit.datacluster.join_keys import GridKey, references
+from godwit.datacluster.join_order import Boxes, JoinOrder, subscriptions
 from godwit.datacluster.safe_sql import DISTANCE
 from godwit.datacluster.trying import failing_nowhere
 from godwit.errors import UsageError
 
-#: A column of `_s`: the level of a subscription's box; see `grid`.
+#: Columns of `_s`: the level of a subscription's box, and its cells; see `grid`.
 LEVEL = "_level_{}"
+CELLS = "_cells_{}"
 #: In the tree, stands for the array of all levels that there are, ...
 LEVELS = "_levels_{}"
 #: ... and for the moment of the execution.
@@ -40,12 +42,20 @@ RANK = "_rank"
 RANKED = "_ranked"
 
 
+class Box(msgspec.Struct, frozen=True):
+    """What the columns `_level_0`, `_cells_0`; `_level_1`, `_cells_1` ... of `_s` are."""
+
+    level: exp.Expr
+    cells: exp.Expr | None
+    """None if they depend on more than the subscription."""
+
+
 class OnePass(msgspec.Struct, frozen=True):
     """What is run.  Tables in it are named by `Source.view`, and `_s`."""
 
     tree: exp.Select
-    levels: tuple[exp.Expr, ...]
-    """What the columns `_level_0`, `_level_1` ... of the subscriptions are."""
+    boxes: tuple[Box, ...]
+    """What subscriptions have besides their arguments."""
 
     has_subscriptions: bool
     """If not, the channel has no parameters, and its results are those of its one subscription."""
@@ -61,9 +71,8 @@ def in_one_pass(query: CheckedQuery) -> OnePass:
     if limit is not None:
         assert order is not None, "checked"
         made = _first_of_each(made, order, limit, is_bound=is_bound)
-    levels = [_written_out(level) for level in rewriting.levels]
     _written_out(made)
-    return OnePass(made, tuple(levels), is_bound)
+    return OnePass(made, tuple(rewriting.boxes), is_bound)
 
 
 class _Relation(NamedTuple):
@@ -78,7 +87,7 @@ class _Relation(NamedTuple):
 class _Rewriting:
     def __init__(self, query: CheckedQuery) -> None:
         self._schema = MappingSchema({**query.schema}, dialect=DIALECT)
-        self.levels: list[exp.Expr] = []
+        self.boxes: list[Box] = []
         self._grids = 0
 
     def block(self, select: exp.Select) -> tuple[exp.Select, bool]:
@@ -93,7 +102,7 @@ class _Rewriting:
         items = {alias: relation.item for alias, relation in inner.items()}
         first = SUBSCRIPTIONS if is_bound else next(iter(items))
         start = subscriptions() if is_bound else items.pop(first)
-        order = JoinOrder((first, start), grid_name=self._grid_name, levels=self._levels)
+        order = JoinOrder((first, start), grid_name=self._grid_name, boxes=self._boxes)
         order.join_all(items, where)
         for alias, relation in left.items():
             on = self._typed(relation.on, relations, is_bound=is_bound)
@@ -105,11 +114,14 @@ class _Rewriting:
         self._grids += 1
         return f"_g{self._grids}"
 
-    def _levels(self, level: exp.Expr) -> Levels:
-        number = len(self.levels)
-        self.levels.append(level)
+    def _boxes(self, key: GridKey) -> Boxes:
+        number = len(self.boxes)
         own = column(LEVEL.format(number), SUBSCRIPTIONS)
-        return Levels(own, exp.column(LEVELS.format(number)))
+        is_own = set().union(*map(references, key.corners)) <= {SUBSCRIPTIONS}
+        cells = grid.cells(key.box(key.corners), own) if is_own else None
+        self.boxes.append(Box(key.level, cells))
+        known = column(CELLS.format(number), SUBSCRIPTIONS) if is_own else None
+        return Boxes(own, exp.column(LEVELS.format(number)), known)
 
     def _taken_apart(
         self, select: exp.Select

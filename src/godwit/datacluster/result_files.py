@@ -89,7 +89,7 @@ class ResultFiles:
         shutil.rmtree(self._folder / str(channel), ignore_errors=True)
 
     def remove_all_but(self, kept: set[tuple[int, int]]) -> None:
-        """Remove files that do not count: their executions were not done, or their channel is gone."""
+        """Remove files that do not count: of executions that are not done, or no channel's."""
         for folder in self._folder.iterdir():
             for path in folder.iterdir():
                 is_result = path.suffix == SUFFIX and path.stem.isdigit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -44,4 +45,6 @@ def spark_session(
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    # Says with all of Spark's stack what is raised anyway.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     return session

@@ -1,0 +1,154 @@
+"""Executes channels when they are due: every so often, or after every ingest batch.
+
+S1  Periods that were missed are one execution, not several.
+S2  A channel that fails is tried again later and later, and holds up no other.
+S3  What was planned before a crash is run first.
+
+Channels that are due together are run one after the other, the longest overdue first: Spark uses
+all cores for each.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from godwit.datacluster.channel_definitions import KnownChannel
+from godwit.datacluster.channels import Channels
+from godwit.datacluster.executions import Outcome
+
+log = logging.getLogger("godwit.channels")
+
+BACKOFF_S = 1.0
+BACKOFF_S_MAX = 300.0
+TIDY_EVERY_S = 60.0
+#: How long the thread sleeps when nothing is due; new channels are noticed by then.
+NAP_S_MAX = 1.0
+
+
+@dataclass(slots=True)
+class _Turn:
+    due_s: float | None
+    """None for a continuous channel of which nothing is new."""
+
+    failures: int = 0
+
+
+class Scheduler:
+    def __init__(self, channels: Channels, *, clock: Callable[[], float] = time.time) -> None:
+        self._channels = channels
+        self._clock = clock
+        self._turns: dict[int, _Turn] = {}
+        self._fed: set[str] = set()
+        self._tidy_s = 0.0
+        self._awake = threading.Condition()
+        self._is_stopping = False
+        self._thread: threading.Thread | None = None
+
+    # -- the thread ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._loop, name="channels")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the execution that is under way, if any, has ended."""
+        with self._awake:
+            self._is_stopping = True
+            self._awake.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def on_batch(self, dataset: str, batch: int) -> None:
+        """A batch was ingested: channels over the dataset that are continuous are due."""
+        with self._awake:
+            self._fed.add(dataset.lower())
+            self._awake.notify()
+
+    def _loop(self) -> None:
+        while not self._is_stopping:
+            try:
+                self.run_due(self._clock())
+            except Exception:  # The thread must not die of what nobody has thought of.
+                log.exception("the scheduler of channels")
+            with self._awake:
+                if not self._is_stopping and not self._fed:
+                    self._awake.wait(self._nap_s(self._clock()))
+
+    def _nap_s(self, now_s: float) -> float:
+        dues = [turn.due_s for turn in self._turns.values() if turn.due_s is not None]
+        return max(0.0, min([NAP_S_MAX, *(due_s - now_s for due_s in dues)]))
+
+    # -- one round -----------------------------------------------------------------------------
+
+    def run_due(self, now_s: float) -> list[Outcome]:
+        """Execute everything that is due, and say what became of it."""
+        known = {each.id: each for each in self._channels.all()}
+        self._look_around(known, now_s)
+        due = sorted(
+            (turn.due_s, id)
+            for id, turn in self._turns.items()
+            if turn.due_s is not None and turn.due_s <= now_s
+        )
+        outcomes = []
+        for _, id in due:
+            if self._is_stopping:
+                break
+            outcome = self._execute(known[id], now_s)
+            if outcome is not None:
+                outcomes.append(outcome)
+        if now_s >= self._tidy_s:
+            self._tidy_s = now_s + TIDY_EVERY_S
+            self._channels.tidy(now_s=now_s)
+        return outcomes
+
+    def _look_around(self, known: dict[int, KnownChannel], now_s: float) -> None:
+        """Notice channels that were made or dropped, and batches that came."""
+        with self._awake:
+            fed, self._fed = self._fed, set()
+        for id in self._turns.keys() - known.keys():
+            del self._turns[id]
+        concerned = {name for dataset in fed for name in self._channels.reading(dataset)}
+        for id, each in known.items():
+            turn = self._turns.get(id)
+            if turn is None:
+                turn = self._turns[id] = _Turn(self._first_s(each, now_s))
+            if each.channel.is_continuous and each.channel.name in concerned and not turn.failures:
+                turn.due_s = now_s
+
+    def _first_s(self, known: KnownChannel, now_s: float) -> float:
+        every_s = known.channel.every_s
+        if every_s is None or self._channels.has_planned(known.channel.name):  # S3
+            return now_s
+        return self._after(known.created_s, every_s, now_s)
+
+    def _after(self, due_s: float, every_s: float, now_s: float) -> float:
+        """The next time after now (S1)."""
+        missed = max(0, int((now_s - due_s) // every_s))
+        return due_s + (missed + 1) * every_s
+
+    def _execute(self, known: KnownChannel, now_s: float) -> Outcome | None:
+        turn = self._turns[known.id]
+        assert turn.due_s is not None, "it is due"
+        error, outcome = None, None
+        try:
+            outcome = self._channels.execute(known.channel.name, now_s=now_s)
+            error = None if outcome is None else outcome.error
+        except Exception as raised:  # noqa: BLE001  Other channels go on.
+            error = str(raised)
+        every_s = known.channel.every_s
+        if error is not None:  # S2
+            turn.failures += 1
+            wait_s = min(BACKOFF_S_MAX, BACKOFF_S * 2 ** min(turn.failures, 20))
+            turn.due_s = now_s + max(wait_s, every_s or 0.0)
+            log.warning("channel failed", extra={"channel": known.channel.name, "error": error})
+            return outcome
+        turn.failures = 0
+        if every_s is not None:
+            turn.due_s = self._after(turn.due_s, every_s, now_s)
+        else:  # Something may have come meanwhile, or while it failed.
+            turn.due_s = None if outcome is None else now_s
+        return outcome

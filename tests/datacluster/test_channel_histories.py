@@ -1,0 +1,225 @@
+"""Random histories: people come and go, records arrive, the process dies at any step and starts anew.
+
+The results of every execution are what plain Python says of the datasets and subscriptions at the
+moment when it was planned: nothing is missing, and nothing is there twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.datacluster.channel_kinds import (
+    CENTRES,
+    KINDS,
+    TYPES,
+    USERS,
+    Kind,
+    Row,
+    World,
+    random_place,
+)
+from tests.datacluster.memory_snapshots import REPORTS, SHELTERS, MemorySnapshots, Record
+from tests.datacluster.memory_snapshots import USERS as USERS_DATASET
+
+from godwit.datacluster.catalog import Catalog
+from godwit.datacluster.channel_statements import parse_channel_statement
+from godwit.datacluster.channels import Channels
+from godwit.datacluster.subscriptions import LAST_ORDINAL, Position
+
+BROKERS = ("A", "B", "C")
+STEPS = ("planned", "evaluated", "written", "committed")
+EXECUTIONS = 4
+CHANNEL = "Watched"
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class Planned:
+    """What an execution is to give: of each subscription that was in force, its rows."""
+
+    number: int
+    rows: dict[int, list[Row]]
+
+
+@dataclass
+class Model:
+    """What ought to be, kept by hand."""
+
+    held: dict[tuple[str, int], int] = field(default_factory=dict)
+    arguments: dict[int, Mapping[str, object]] = field(default_factory=dict)
+    seen: int = 0
+    planned: Planned | None = None
+    done: list[Planned] = field(default_factory=list)
+
+    @property
+    def in_force(self) -> set[int]:
+        return {id for _, id in self.held}
+
+    @property
+    def last_number(self) -> int:
+        return len(self.done) + (self.planned is not None)
+
+
+class History:
+    def __init__(self, spark: SparkSession, folder: Path, kind: Kind, seed: int) -> None:
+        self.random = Random(seed)
+        self.kind = kind
+        self.centre = self.random.choice(CENTRES)
+        self.spark = spark
+        self.folder = folder
+        self.snapshots = MemorySnapshots(spark, REPORTS, USERS_DATASET, SHELTERS)
+        self.snapshots.load(
+            "Shelters",
+            [{"name": f"s{n}", "type": "x"} | self._place() for n in range(6)],
+        )
+        self.model = Model()
+        self.serial = 0
+        self.crash_at: str | None = None
+        self._ingest()  # Before there is a channel: not new to it.
+        self.model.seen = self.snapshots.last_batch("Reports")
+        self.channels = self._open()
+        text = f"CREATE CHANNEL {CHANNEL}({kind.parameters}) EVERY 10 SECONDS AS {kind.query}"
+        self.channels.apply(parse_channel_statement(text), now_s=0.0)
+
+    def run(self) -> None:
+        while len(self.model.done) < EXECUTIONS:
+            for _ in range(self.random.randrange(4)):
+                self._subscribe()
+            if self.random.random() < 0.5:
+                self._unsubscribe()
+            if self.random.random() < 0.8:
+                self._ingest()
+            self._execute(self.random.choice([None, None, *STEPS]))
+        self._check()
+        self.channels.close()
+        self.catalog.close()
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def _open(self) -> Channels:
+        self.catalog = Catalog(self.folder)
+        return Channels(self.spark, self.catalog, self.snapshots, self.folder, step=self._step)
+
+    def _step(self, step: str) -> None:
+        if step == self.crash_at:
+            raise Crash
+
+    def _subscribe(self) -> None:
+        broker = self.random.choice(BROKERS)
+        arguments = self.kind.arguments(self.random, self.centre)
+        subscribed = self.channels.subscribe(broker, CHANNEL, arguments)
+        same = [id for id in self.model.in_force if self.model.arguments[id] == arguments]
+        if same:
+            assert [subscribed.id] == same, "equal arguments are one subscription"
+        else:
+            assert subscribed.id not in self.model.arguments, "ids are not used again"
+        self.model.arguments[subscribed.id] = arguments
+        after = self.model.held.setdefault((broker, subscribed.id), self.model.last_number)
+        assert subscribed.after_execution == after
+
+    def _unsubscribe(self) -> None:
+        if self.model.held:
+            broker, id = self.random.choice(sorted(self.model.held))
+            self.channels.unsubscribe(broker, id)
+            del self.model.held[broker, id]
+
+    def _ingest(self) -> None:
+        self.snapshots.append("Reports", [self._report() for _ in range(self.random.randrange(9))])
+        moved = self.random.sample(USERS, self.random.randrange(len(USERS)))
+        self.snapshots.append("Users", [{"user_id": user} | self._place() for user in moved])
+
+    def _report(self) -> Record:
+        self.serial += 1
+        severity = self.random.choice([0.0, 0.25, 0.5, 1.0, 2.5, 7.0])
+        type = self.random.choice(TYPES)
+        return {"id": self.serial, "type": type, "severity": severity, "at": NOON} | self._place()
+
+    def _place(self) -> dict[str, object]:
+        return random_place(self.random, self.centre)
+
+    def _execute(self, crash_at: str | None) -> None:
+        """Once, and if it crashes, the process starts anew."""
+        model = self.model
+        last = self.snapshots.last_batch("Reports")
+        if model.planned is None and self._is_something_new():
+            model.planned = Planned(len(model.done) + 1, self._expected(last))
+            model.seen = last
+            self.users_seen = self.snapshots.last_batch("Users")
+        self.crash_at = crash_at
+        try:
+            outcome = self.channels.execute(CHANNEL, now_s=10.0)
+        except Crash:
+            self.catalog.close()
+            self.channels.close()
+            self.channels = self._open()
+            if crash_at != "committed":
+                return
+        else:
+            assert (outcome is None) == (model.planned is None)
+            assert outcome is None or (outcome.error, outcome.state) == (None, "done")
+        if model.planned is not None:
+            model.done.append(model.planned)
+            model.planned = None
+
+    def _is_something_new(self) -> bool:
+        if self.snapshots.last_batch("Reports") > self.model.seen:
+            return True
+        return "Users" in self.kind.query and (
+            self.snapshots.last_batch("Users") > getattr(self, "users_seen", 1)
+        )
+
+    def _expected(self, last: int) -> dict[int, list[Row]]:
+        world = World(
+            self.snapshots.new_records("Reports", after=self.model.seen, through=last),
+            self.snapshots.records("Reports", through=last),
+            self.snapshots.records("Users", through=self.snapshots.last_batch("Users")),
+            self.snapshots.records("Shelters", through=0),
+        )
+        return {id: self.kind.expected(self.model.arguments[id], world) for id in self.model.in_force}
+
+    # -- what came out -------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        got = self._pulled()
+        for planned in self.model.done:
+            for id in self.model.arguments:
+                rows = got.pop((id, planned.number), [])
+                expected = planned.rows.get(id, [])
+                assert sorted(rows, key=repr) == sorted(expected, key=repr), (
+                    f"subscription {id} {self.model.arguments[id]}, execution {planned.number}"
+                )
+        assert not got, "results of executions that never were"
+
+    def _pulled(self) -> dict[tuple[int, int], list[Row]]:
+        """Everything, a few rows at a time."""
+        positions = {id: Position(0, LAST_ORDINAL) for id in self.model.arguments}
+        got: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        while True:
+            pulled = self.channels.pull(CHANNEL, positions, limit_bytes=200)
+            for row in pulled.rows:
+                at = (row.subscription, row.execution)
+                assert row.ordinal == len(got[at]), "rows of a subscription come in order"
+                got[at].append(tuple(row.values.values()))
+                positions[row.subscription] = Position(row.execution, row.ordinal)
+            if pulled.is_complete:
+                return got
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_every_execution_gives_what_plain_python_says(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    kind = KINDS[seed % len(KINDS)]
+    print(f"seed {seed}: {kind.name}")
+    History(spark, tmp_path, kind, seed).run()

@@ -41,7 +41,7 @@ ALLOWED = {
     "channels": {"content"},
     "datacluster": {"content", "spark", "channels", "client", "rest"},
     "coordinator": {"content", "balance", "spark", "rest"},
-    "rest": set[str](),
+    "rest": {"wire"},
     "experiments": {
         "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",
         "live", "placement", "balance", "coordinator", "datacluster", "spark",

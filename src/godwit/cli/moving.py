@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from godwit.errors import UnreachableError, UsageError
-from godwit.network.moving import MoveOutcome, MoveRequest
+from godwit.rest.moving import MoveOutcome, MoveRequest
 from godwit.wire.addresses import url_address
 
 #: A broker answers when all its clients have moved, or have had their time.

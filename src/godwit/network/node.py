@@ -94,7 +94,7 @@ class BrokerNode:
         """Connections that have not said yet who they are."""
         self.is_stopping = False
         self.pinging = Pinging(self._stimulate)
-        self._secret = secret
+        self.secret = secret
         self._neighbours = frozenset(map(Neighbour, neighbours))
         self._recovery: Recovery | None = None
         self._may_have_failed = True
@@ -197,7 +197,7 @@ class BrokerNode:
             if hello.name.startswith("$"):
                 raise PeerError("names that start with '$' are the brokers' own")
             return
-        if not secrets.compare_digest(hello.secret.encode(), self._secret.encode()):
+        if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
             raise PeerError(f"broker {hello.name} does not have our secret")
         if hello.name == self.name:
             raise PeerError(f"a broker {self.name} cannot link with itself")

@@ -53,7 +53,7 @@ class Subscribers:
             raise UsageError("starts: the first subscriber's holdings begin at 0")
         if self.starts[-1] != len(self.held) or (np.diff(self.starts) < 0).any():
             raise UsageError("starts: must not fall, and end where the holdings end")
-        if len(self.held) and not (0 <= self.held.min() and self.held.max() < len(self.rates)):
+        if len(self.held) and not (self.held.min() >= 0 and self.held.max() < len(self.rates)):
             raise UsageError(f"held: a BE subscription without a rate; there are {self.q}")
         if not (np.isfinite(self.rates).all() and (self.rates >= 0).all()):
             raise UsageError("rates: a rate is a finite number that is not negative (M2)")
@@ -96,7 +96,7 @@ class Subscribers:
         return self.held[self.starts[subscriber] : self.starts[subscriber + 1]]
 
     def with_rates(self, rates: Floats) -> Subscribers:
-        """The same holdings at other rates, which are checked; the holdings are known to be good."""
+        """The same holdings, which are known to be good, at other rates."""
         if len(rates) != self.q or not (np.isfinite(rates).all() and (rates >= 0).all()):
             raise UsageError("rates: one for each, finite and not negative (M2)")
         other = object.__new__(Subscribers)
@@ -151,7 +151,7 @@ def check_home(subscribers: Subscribers, home: Ints, m: int) -> None:
         raise UsageError(f"{m} brokers; one or more are possible")
     if len(home) != subscribers.n:
         raise UsageError(f"home: {len(home)} entries for {subscribers.n} subscribers")
-    if len(home) and not (0 <= home.min() and home.max() < m):
+    if len(home) and not (home.min() >= 0 and home.max() < m):
         raise UsageError(f"home: a broker that is not there; there are {m}")
 
 

@@ -30,7 +30,7 @@ ALLOWED = {
     "simulation": {"content", "broker", "overlay", "migration", "trace", "workloads"},
     "workloads": {"content"},
     "wire": {"content"},
-    "client": {"content", "matching", "migration", "wire"},
+    "client": {"content", "matching", "migration", "wire", "rest"},
     "network": {"content", "broker", "overlay", "placement", "trace", "wire", "channels", "rest"},
     "storms": {
         "content", "broker", "overlay", "migration", "client", "network", "testing",
@@ -40,7 +40,7 @@ ALLOWED = {
     "balance": set[str](),
     "channels": {"content"},
     "datacluster": {"content", "spark", "channels", "client", "rest"},
-    "coordinator": {"content", "balance", "spark", "rest"},
+    "coordinator": {"content", "balance", "spark", "rest", "wire"},
     "rest": {"wire"},
     "experiments": {
         "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",

@@ -38,9 +38,7 @@ class Carrier:
         """What the broker says, or why nobody knows."""
         http, target = brokers[batch.source].http, brokers[batch.target]
         assert http is not None, "somebody without an address was asked"
-        request = MoveRequest(
-            address=target.url, broker=target.broker, clients=list(batch.clients)
-        )
+        request = MoveRequest(address=target.url, broker=target.broker, clients=list(batch.clients))
         try:
             if http not in self._callers:
                 self._callers[http] = Caller(http, secret=self._secret)

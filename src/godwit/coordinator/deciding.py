@@ -25,9 +25,7 @@ class Decision:
     after: BrokerLoads
 
 
-def decide(
-    situation: Situation, held: AbstractSet[str], settings: CoordinatorSettings
-) -> Decision:
+def decide(situation: Situation, held: AbstractSet[str], settings: CoordinatorSettings) -> Decision:
     """Takes a while for many subscribers; uses nothing that changes."""
     made = plan(
         situation.subscribers,
@@ -55,8 +53,11 @@ def _after(situation: Situation, moves: tuple[Move, ...]) -> BrokerLoads:
 
 
 def _falls(before: BrokerLoads, after: BrokerLoads) -> bool:
-    was, becomes = (sorted(x.total.tolist(), reverse=True) for x in (before, after))
-    for old, new in zip(was, becomes, strict=True):
+    for old, new in zip(_sorted(before), _sorted(after), strict=True):
         if abs(new - old) > ROUNDING * old:
             return new < old
     return False
+
+
+def _sorted(loads: BrokerLoads) -> list[float]:
+    return sorted(loads.total.tolist(), reverse=True)

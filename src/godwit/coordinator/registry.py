@@ -82,9 +82,7 @@ class Registry:
         if known is None:
             self._keep(UserRecord(request.user, request.location))
         elif request.location not in (None, known.location):
-            self._keep(
-                UserRecord(request.user, request.location, known.placed, known.broker)
-            )
+            self._keep(UserRecord(request.user, request.location, known.placed, known.broker))
 
     def assign(
         self,

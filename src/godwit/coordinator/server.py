@@ -1,7 +1,7 @@
 """The coordinator as a process: HTTP, the clock, the state on the disk, and the moves.
 
-    async with CoordinatorServer(settings) as server:
-        server.url
+async with CoordinatorServer(settings) as server:
+    server.url
 """
 
 from __future__ import annotations
@@ -186,19 +186,9 @@ class CoordinatorServer:
         outcome = await self._carrier.carry_out(batch, self.core.registry.brokers)
         self.core.carried_out(batch, outcome, time.time())
         self._save()
-        for number in batch.moves:
-            move = self.core.memory.moves[number]
-            log.info(
-                "move",
-                extra={
-                    "client": move.client,
-                    "source": move.source,
-                    "target": move.target,
-                    "outcome": move.outcome.value,
-                    "because": move.because,
-                    "why": move.why,
-                },
-            )
+        facts = {"source": batch.source, "target": batch.target, "clients": len(batch.clients)}
+        moved = outcome if isinstance(outcome, str) else f"{len(outcome.moved)} moved"
+        log.info("asked", extra={**facts, "outcome": moved})
 
 
 def _tell(decision: Decision, *, is_dry_run: bool) -> None:

@@ -1,11 +1,11 @@
 """What can be set for the coordinator.  docs/coordinator.md explains each key.
 
-    listen = "127.0.0.1:7500"
-    state = "coordinator"
-    placement = "nearest"
-    strategy = "sdm"
-    alpha = 0.15
-    beta = 1e6
+listen = "127.0.0.1:7500"
+state = "coordinator"
+placement = "nearest"
+strategy = "sdm"
+alpha = 0.15
+beta = 1e6
 """
 
 from __future__ import annotations

@@ -29,6 +29,17 @@ RETRY_AFTER_S_MAX = 5.0
 LATER = frozenset({429, 503})
 
 
+def server_url(text: str) -> str:
+    """`http://HOST:PORT`, checked."""
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, UnicodeError):
+        url = httpx.URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise UsageError(f"{text!r} is no address of a server: write http://HOST:PORT")
+    return text.rstrip("/")
+
+
 class Caller:
     """A server, seen from outside; keeps its connections until it is left."""
 
@@ -41,19 +52,14 @@ class Caller:
         attempts: int = ATTEMPTS,
     ) -> None:
         """`answer_s` is for one attempt; `attempts` are for what may be repeated."""
-        self.url = url.rstrip("/")
-        if not self.url.startswith(("http://", "https://")):
-            raise UsageError(f"{url!r} is no address of a server: write http://HOST:PORT")
+        self.url = server_url(url)
         self._attempts = attempts
-        try:
-            self._client = httpx.AsyncClient(
-                base_url=self.url,
-                headers={b"authorization": f"Bearer {secret}".encode()} if secret else {},
-                timeout=answer_s,
-                trust_env=False,  # Our servers are neighbours; no proxy is between us.
-            )
-        except (httpx.InvalidURL, UnicodeError) as error:
-            raise UsageError(f"{url!r} is no address of a server: {error}") from None
+        self._client = httpx.AsyncClient(
+            base_url=self.url,
+            headers={b"authorization": f"Bearer {secret}".encode()} if secret else {},
+            timeout=answer_s,
+            trust_env=False,  # Our servers are neighbours; no proxy is between us.
+        )
 
     async def __aenter__(self) -> Self:
         return self

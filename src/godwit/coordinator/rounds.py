@@ -100,8 +100,7 @@ class Rounds:
 
     def held(self, now_s: float) -> frozenset[str]:
         """Who must not be moved now."""
-        self._held_until_s = {c: at for c, at in self._held_until_s.items() if at > now_s}
-        return frozenset(self._held_until_s)
+        return frozenset(c for c, until_s in self._held_until_s.items() if until_s > now_s)
 
     def adopt(self, decision: Decision, now_s: float) -> None:
         """Begin to carry out a decision, if there is something to do."""
@@ -236,7 +235,8 @@ class Rounds:
         plan = self._memory.plan
         if plan is not None and plan.ended_s is None and not self.is_under_way:
             self._keep(msgspec.structs.replace(plan, ended_s=now_s))
-            needed = frozenset(self._held_until_s)
+            needed = self.held(now_s)
+            self._held_until_s = {client: self._held_until_s[client] for client in needed}
             surplus = len(self._memory.moves) - MOVES_KEPT
             oldest = set(sorted(self._memory.moves)[: max(0, surplus)])
             self._forget(lambda move: move.number in oldest and move.client not in needed)

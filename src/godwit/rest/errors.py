@@ -57,5 +57,6 @@ class RestError(RefusedError):
 
 def invalid(error: Exception, name: str) -> RestError:
     """For a request that is not what the operation `name` takes."""
-    said, _, place = str(error).partition(" - at `")
-    return RestError(400, f"not a request to {name}: {said}", where=place.rstrip("`") or "$")
+    said, _, place = str(error).partition(" - at ")  # Such as: `key` in `$.rates`
+    where = place.rstrip("`").rpartition("`")[2] or "$"
+    return RestError(400, f"not a request to {name}: {said}", where=where)

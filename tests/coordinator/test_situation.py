@@ -71,6 +71,8 @@ def test_what_is_said_twice_counts_once() -> None:
 
 
 def test_nobody() -> None:
-    assert situation([], {}).balance == Balance()
+    nothing = situation([], {})
+    assert (nothing.load_of, nothing.be_of, nothing.subscribers_of) == ({}, {}, {})
+    assert nothing.balance == Balance()
     alone = situation(reports(("B1", {}, {})), {})
     assert (alone.load_of, alone.balance.sharing) == ({"B1": 0.0}, 0.0)

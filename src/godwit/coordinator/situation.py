@@ -29,15 +29,20 @@ class Situation:
 
     @cached_property
     def loads(self) -> BrokerLoads:
+        """If there are brokers."""
         return loads(self.subscribers, self.home, len(self.brokers))
 
     @cached_property
     def load_of(self) -> dict[str, float]:
+        if not self.brokers:
+            return {}
         return dict(zip(self.brokers, self.loads.total.tolist(), strict=True))
 
     @cached_property
     def be_of(self) -> dict[str, int]:
         """How many BE subscriptions each broker holds."""
+        if not self.brokers:
+            return {}
         held = counts_of(self.subscribers, self.home, len(self.brokers)) > 0
         return dict(zip(self.brokers, held.sum(axis=1).tolist(), strict=True))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -97,21 +98,10 @@ class Caller:
     async def _once(
         self, operation: Operation[Asked, Answer], request: Asked, answer_s: float | None
     ) -> Answer:
-        where = f"{operation.method} {self.url}{operation.path}"
-        fields: dict[str, Any] = {} if answer_s is None else {"timeout": answer_s}
-        path = operation.path
-        if operation.method == "GET":
-            given = msgspec.to_builtins(request)
-            path = path.format_map(given)
-            in_path = {name for name in given if f"{{{name}}}" in operation.path}
-            fields["params"] = {
-                name: msgspec.json.encode(value).decode() if isinstance(value, bool) else value
-                for name, value in given.items()
-                if name not in in_path and value is not None
-            }
-        else:
-            fields["content"] = msgspec.json.encode(request)
-            fields["headers"] = {"content-type": "application/json"}
+        path, fields = _on_the_wire(operation, request)
+        where = f"{operation.method} {self.url}{path}"
+        if answer_s is not None:
+            fields["timeout"] = answer_s
         try:
             response = await self._client.request(operation.method, path, **fields)
         except httpx.TimeoutException:
@@ -124,6 +114,23 @@ class Caller:
             return msgspec.json.decode(response.content, type=operation.answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UnreachableError(f"{where}: an answer that cannot be read: {error}") from None
+
+
+def _on_the_wire(operation: Operation[Asked, Answer], request: Asked) -> tuple[str, dict[str, Any]]:
+    """The path, and what else goes with it."""
+    if operation.method == "POST":
+        headers = {"content-type": "application/json"}
+        return operation.path, {"content": msgspec.json.encode(request), "headers": headers}
+    given = {
+        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in msgspec.to_builtins(request).items()
+        if value is not None
+    }
+    in_path = {
+        name: quote(given[name], safe="") for name in given if f"{{{name}}}" in operation.path
+    }
+    in_query = {name: value for name, value in given.items() if name not in in_path}
+    return operation.path.format_map(in_path), {"params": in_query}
 
 
 def _why(error: Exception) -> str:

@@ -149,8 +149,10 @@ async def _look(url: str, moves: int) -> tuple[bcs.Brokers, bcs.LastPlan, bcs.Mo
 
 
 def _broker_table(seen: bcs.Brokers) -> Table:
-    table = Table("broker", "address", "state", box=None)
-    for name in ("load", "in bytes/s", "out bytes/s", "subscribers", "BE"):
+    table = Table("broker", box=None)
+    table.add_column("address", no_wrap=True)
+    table.add_column("state")
+    for name in ("load", "in", "out", "subscribers", "BE"):
         table.add_column(name, justify="right")
     for broker in seen.brokers:
         age = "no report" if broker.report_age_s is None else f"{broker.report_age_s:.0f} s ago"

@@ -124,7 +124,8 @@ def brokers(
         f"{balance.fe_subscriptions} FE and {balance.be_subscriptions} BE subscriptions "
         f"({balance.sharing:.1f} shared)"
     )
-    console.print(f"last look: {plan.says}")
+    waits = f" (next when {', '.join(plan.waits_for)} reported)" if plan.waits_for else ""
+    console.print(f"last look: {plan.says}{waits}")
     if plan.plan is not None:
         made = plan.plan
         dry = ", a dry run" if made.is_dry_run else ""

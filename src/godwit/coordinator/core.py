@@ -68,9 +68,11 @@ class Coordinator:
         """The last of each broker, the oldest first, with the time of its arrival."""
         self._home: dict[str, str] = {}
         self._known_rates: dict[int, float] = {}
+        self._unheld: set[int] = set()
         self._fresh_after_s = now_s
         self._looked_s: float | None = None
-        self._says = "no broker has reported yet"
+        self._says = "nobody has looked yet"
+        self._waits_for: list[str] = []
         self._shown: tuple[tuple[int, ...], Situation] | None = None
 
     def _keep(self, change: Change) -> None:
@@ -118,14 +120,13 @@ class Coordinator:
         if self.rounds.is_under_way:
             return None
         live = self.registry.live(now_s)
-        waited_for = [b for b in live if self._reported_s(b) <= self._fresh_after_s]
-        if waited_for:
-            self._says = f"waits for a report of {', '.join(waited_for)}"
-            return None
-        if len(live) < 2:
-            self._says = f"{len(live)} live brokers: there is nothing to balance"
+        self._waits_for = [b for b in live if self._reported_s(b) <= self._fresh_after_s]
+        if self._waits_for:
             return None
         self._fresh_after_s = now_s
+        if len(live) < 2:
+            self._says = f"there is nothing to balance between {len(live)} brokers"
+            return None
         reports = self._reports_of(live)
         self._forget_rates()
         return Look(reports, dict(self._known_rates), self.rounds.held(now_s))
@@ -157,10 +158,13 @@ class Coordinator:
         return tuple(report for name, (_, report) in self._reports.items() if name in brokers)
 
     def _forget_rates(self) -> None:
-        """Of what nobody holds any more."""
+        """Of what nobody has held for two looks: between two reports a mover is nowhere."""
         reports = [report for _, report in self._reports.values()]
         held = {be for report in reports for of in report.subscribers.values() for be in of}
-        self._known_rates = {be: x for be, x in self._known_rates.items() if be in held}
+        unheld = self._known_rates.keys() - held
+        for be in unheld & self._unheld:
+            del self._known_rates[be]
+        self._unheld = unheld
 
     # -- what a move depends on (rounds.Surroundings) ------------------------------------------
 
@@ -209,7 +213,8 @@ class Coordinator:
         plan = self.memory.plan
         moves = [m for m in self.memory.moves.values() if plan and m.plan == plan.number]
         says = "a plan is being carried out" if self.rounds.is_under_way else self._says
-        return bcs.LastPlan(self._looked_s, says, plan, moves, _counted(moves))
+        waits_for = [] if self.rounds.is_under_way else self._waits_for
+        return bcs.LastPlan(self._looked_s, says, waits_for, plan, moves, _counted(moves))
 
     def moves(self, which: bcs.WhichMoves) -> bcs.Moves:
         every = self.memory.moves

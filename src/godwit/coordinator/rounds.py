@@ -191,8 +191,9 @@ class Rounds:
                 taken.append(move)
             else:
                 self._end(move, Outcome.DROPPED, trouble, now_s)
-        if not queue:
-            del self._waiting[pair]
+        del self._waiting[pair]
+        if queue:  # It is the others' turn next: no broker shall be filled before it is emptied.
+            self._waiting[pair] = queue
         return taken
 
     def _trouble(self, move: MoveRecord, around: Surroundings, now_s: float) -> str | None:
@@ -235,11 +236,10 @@ class Rounds:
         plan = self._memory.plan
         if plan is not None and plan.ended_s is None and not self.is_under_way:
             self._keep(msgspec.structs.replace(plan, ended_s=now_s))
-            needed = self.held(now_s)
-            self._held_until_s = {client: self._held_until_s[client] for client in needed}
+            self._held_until_s = {c: self._held_until_s[c] for c in self.held(now_s)}
             surplus = len(self._memory.moves) - MOVES_KEPT
             oldest = set(sorted(self._memory.moves)[: max(0, surplus)])
-            self._forget(lambda move: move.number in oldest and move.client not in needed)
+            self._forget(lambda move: move.number in oldest and not self._holds(move, now_s))
 
     def _forget(self, is_old: Callable[[MoveRecord], bool]) -> None:
         for move in [move for move in self._memory.moves.values() if is_old(move)]:
@@ -256,6 +256,9 @@ class Rounds:
         self._keep(changed)
         self.outcomes[move.outcome] -= 1
         self.outcomes[changed.outcome] += 1
+
+    def _holds(self, move: MoveRecord, now_s: float) -> bool:
+        return move.asked_s is not None and move.asked_s + self._settings.hold_s > now_s
 
     def _hold(self, client: str, asked_s: float) -> None:
         until_s = asked_s + self._settings.hold_s

@@ -41,8 +41,6 @@ log = logging.getLogger("godwit.coordinator")
 TICK_S = 0.1
 #: For brokers to answer, when we are told to stop.
 STOP_S = 2.0
-#: A report of 100,000 subscribers with 100 BE subscriptions each fits.
-BODY_BYTES_MAX = 128 * 1024 * 1024
 
 
 class CoordinatorServer:
@@ -131,7 +129,6 @@ class CoordinatorServer:
             ],
             title="Godwit coordinator",
             secret=self.settings.secret,
-            body_bytes_max=BODY_BYTES_MAX,
             routes=[
                 metrics_route(CoordinatorCollector(core, time.time)),
                 Route("/healthz", healthz),

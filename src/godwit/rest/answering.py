@@ -30,7 +30,8 @@ from godwit.rest.operations import Operation, Served
 
 log = logging.getLogger("godwit.rest")
 
-BODY_BYTES_MAX = 16 * 1024 * 1024
+#: Unless an operation says otherwise.
+BODY_BYTES_MAX = 1024 * 1024
 #: For a body to arrive.
 BODY_S = 30.0
 
@@ -94,7 +95,7 @@ class _Endpoint:
         self._operation: Operation[msgspec.Struct, object] = each.operation
         self._handler = each.handler
         self._secret = secret
-        self._body_bytes_max = body_bytes_max
+        self._body_bytes_max = self._operation.body_bytes_max or body_bytes_max
         self._decoder = msgspec.json.Decoder(self._operation.asked)
 
     @property

@@ -20,6 +20,9 @@ import msgspec
 from godwit.rest.operations import Nothing, Operation
 from godwit.wire.frames import Name
 
+#: A report of 100,000 subscribers with 100 BE subscriptions each fits.
+REPORT_BYTES_MAX = 128 * 1024 * 1024
+
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 """Bytes per second."""
 
@@ -190,6 +193,9 @@ class LastPlan(msgspec.Struct, frozen=True):
 
     looked_s: float | None
     says: str
+    waits_for: list[str]
+    """Brokers that have to report before the next look."""
+
     plan: PlanRecord | None
     moves: list[MoveRecord]
     outcomes: dict[str, int]
@@ -224,7 +230,7 @@ REQUEST_BROKER = Operation(
 )  # fmt: skip
 LOAD_REPORT = Operation(
     "POST", "/loadreport", LoadReport, Registered, "A broker says what it has to do.",
-    is_idempotent=True, is_guarded=True,
+    is_idempotent=True, is_guarded=True, body_bytes_max=REPORT_BYTES_MAX,
 )  # fmt: skip
 BROKERS = Operation("GET", "/brokers", Nothing, Brokers, "All brokers, and how they stand.")
 PLAN = Operation("GET", "/plan", Nothing, LastPlan, "The last plan, with reasons and outcomes.")

@@ -40,6 +40,9 @@ class Operation(Generic[Asked, Answer]):
     is_guarded: bool = False
     """Whether only this machine may ask, and those who know the secret of the network."""
 
+    body_bytes_max: int | None = None
+    """If it may be larger than what the server usually takes."""
+
     @property
     def name(self) -> str:
         return self.path.strip("/").replace("/", "_").replace("{", "").replace("}", "")

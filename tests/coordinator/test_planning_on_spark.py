@@ -34,7 +34,7 @@ def framed(spark: SparkSession, subscribers: Subscribers, home: Ints | None = No
 
 def home_of(assigned: DataFrame) -> Ints:
     table = assigned.toArrow().sort_by("subscriber")
-    return table.column("broker").to_numpy().astype(np.int32)
+    return np.asarray(table.column("broker").to_numpy(), dtype=np.int32)
 
 
 def totals(subscribers: Subscribers, home: Ints, m: int) -> tuple[list[float], list[float]]:

@@ -181,15 +181,15 @@ def _loads_of_marks(order: Ints, rates: Floats) -> Mapping:
 
 def _groups(grouping: _Grouping, rates: Floats) -> Mapping:
     """A row for each BE subscription of a group, without a load; and one with its load."""
+    q = max(len(rates), 1)
 
     def summed(batch: _Holdings) -> dict[str, npt.NDArray[np.generic]]:
         groups, places = np.unique(grouping.groups(batch), return_inverse=True)
         load = np.bincount(places, batch.weights(rates), minlength=len(groups))
-        cells = np.unique(
-            np.repeat(places, batch.lengths).astype(np.int64) * len(rates) + batch.held
-        )
-        be = np.concatenate((cells % max(len(rates), 1), np.full(len(groups), LOAD)))
-        group = np.concatenate((groups[cells // max(len(rates), 1)], groups))
+        holders = np.repeat(places, batch.lengths).astype(np.int64)
+        cells = np.unique(holders * q + batch.held)
+        be = np.concatenate((cells % q, np.full(len(groups), LOAD)))
+        group = np.concatenate((groups[cells // q], groups))
         loads = np.concatenate((np.zeros(len(cells)), load))
         return {"group": group, "be": be.astype(np.int32), "load": loads}
 
@@ -210,7 +210,7 @@ def _as_subscribers(
 
 
 def _sums(frame: DataFrame, mapping: Mapping, schema: str) -> dict[str, npt.NDArray[np.generic]]:
-    """Map each batch, add up the last column over rows that are equal in the others, and collect."""
+    """Map each batch, and add up the last column over all rows that are equal in the others."""
     *keys, summed = (column.split()[0] for column in schema.split(", "))
 
     def mapped(batches: Batches) -> Batches:

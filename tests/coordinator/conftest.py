@@ -11,4 +11,7 @@ __all__ = ["spark"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark([item for item in items if "spark" in item.path.name], Path(__file__).parent)
+    mark(
+        [item for item in items if item.path.stem == "test_planning_on_spark"],
+        Path(__file__).parent,
+    )

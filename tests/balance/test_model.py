@@ -49,7 +49,6 @@ def test_moves_change_the_loads_as_if_counted_anew(seed: int) -> None:
         state.move(random.randrange(subscribers.n), random.randrange(5))
 
     assert state.total.tolist() == loads_by_hand(subscribers, state.home.tolist(), 5)
-    assert state.now().total.tolist() == state.total.tolist()
     assert (state.incoming + state.outgoing).tolist() == state.total.tolist()
 
 
@@ -66,7 +65,7 @@ def test_b14_outgoing_grows_alike_and_incoming_by_what_is_not_shared(seed: int) 
         into = after.incoming[target] - before.incoming[target]
         assert out == subscribers.weights[i]
         assert into == subscribers.weights[i] - similar[target]
-        assert before.incoming[source] - after.incoming[source] == before.sole(i)
+        assert before.outgoing[source] - after.outgoing[source] == subscribers.weights[i]
 
 
 @pytest.mark.parametrize(
@@ -101,3 +100,13 @@ def test_other_rates_are_checked_too() -> None:
 def test_an_assignment_to_brokers_that_are_not_there_is_refused(home: list[int], m: int) -> None:
     with pytest.raises(UsageError):
         loads(Subscribers.of([[0], [0]], [1.0]), np.array(home, np.int32), m)
+
+
+def test_other_rates_change_what_follows_from_them_and_nothing_else() -> None:
+    subscribers = Subscribers.of([[0], [1]], [1.0, 2.0])
+    assert subscribers.heaviest_first.tolist() == [1, 0]
+
+    other = subscribers.with_rates(np.array([4.0, 3.0]))
+
+    assert (other.weights.tolist(), other.heaviest_first.tolist()) == ([4.0, 3.0], [0, 1])
+    assert (subscribers.weights.tolist(), subscribers.rates.tolist()) == ([1.0, 2.0], [1.0, 2.0])

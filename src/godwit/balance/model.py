@@ -22,6 +22,7 @@ M3  `Loads` are at any time what `loads` says of the same assignment, but for ro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,11 +100,10 @@ class Subscribers:
         """The same holdings, which are known to be good, at other rates."""
         if len(rates) != self.q or not (np.isfinite(rates).all() and (rates >= 0).all()):
             raise UsageError("rates: one for each, finite and not negative (M2)")
-        other = object.__new__(Subscribers)
-        object.__setattr__(other, "starts", self.starts)
-        object.__setattr__(other, "held", self.held)
-        object.__setattr__(other, "rates", rates)
-        other.__dict__["owners"] = self.owners
+        other = copy(self)
+        for follows_from_rates in ("weights", "heaviest_first"):
+            other.__dict__.pop(follows_from_rates, None)
+        other.__dict__["rates"] = rates
         return other
 
 
@@ -177,12 +177,6 @@ class Loads:
         similar: Floats = (self.counts[:, held] > 0) @ self.subscribers.rates[held]
         return similar
 
-    def sole(self, subscriber: int) -> float:
-        """What comes in at its broker for this subscriber only, and would stop if it left."""
-        held = self.subscribers.holdings(subscriber)
-        only = self.counts[self.home[subscriber], held] == 1
-        return float(self.subscribers.rates[held][only].sum())
-
     def move(self, subscriber: int, target: int) -> None:
         """From where it is to `target`."""
         held = self.subscribers.holdings(subscriber)
@@ -194,11 +188,6 @@ class Loads:
         self.counts[target, held] = there + 1
         self._add(target, float(rates[there == 0].sum()), float(rates.sum()))
         self.home[subscriber] = target
-
-    def now(self) -> BrokerLoads:
-        """Counted anew, so that no rounding adds up."""
-        rates = self.subscribers.rates
-        return BrokerLoads((self.counts > 0) @ rates, self.counts @ rates)
 
     def _add(self, broker: int, incoming: float, outgoing: float) -> None:
         self.incoming[broker] += incoming

@@ -12,24 +12,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from godwit.balance.model import Ints, Subscribers
+from godwit.balance.model import Floats, Ints, Subscribers
 from godwit.errors import UsageError
 
 
-def greedy_shuffle(subscribers: Subscribers, m: int) -> Ints:
-    """The new home of each subscriber; where they are now does not matter."""
+def greedy_shuffle(subscribers: Subscribers, m: int, weights: Floats | None = None) -> Ints:
+    """The new home of each subscriber; where they are now does not matter.
+
+    With `weights`, each stands for a group: it holds what anybody in it holds, once, and is sent
+    that much.
+    """
     if m < 1:
         raise UsageError(f"{m} brokers; one or more are possible")
     home = np.zeros(subscribers.n, dtype=np.int32)
     total = np.zeros(m)
     absent = np.ones((m, subscribers.q), dtype=bool)
     rates, held, starts = subscribers.rates, subscribers.held, subscribers.starts.tolist()
-    weights = subscribers.weights.tolist()
-    for i in subscribers.heaviest_first.tolist():
+    sent = subscribers.weights if weights is None else weights
+    weights_of = sent.tolist()
+    for i in np.argsort(-sent, kind="stable").tolist():
         j = int(total.argmin())
         mine = held[starts[i] : starts[i + 1]]
         new = mine[absent[j, mine]]
         absent[j, new] = False
-        total[j] += weights[i] + rates[new].sum()
+        total[j] += weights_of[i] + rates[new].sum()
         home[i] = j
     return home

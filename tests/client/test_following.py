@@ -127,7 +127,7 @@ def test_only_who_has_the_secret_makes_publishers_wait() -> None:
     async def history() -> None:
         disk = Disk()
         async with MemoryNetwork() as network:
-            network.nodes["B1"]._secret = "known to few"  # noqa: S105
+            network.nodes["B1"].secret = "known to few"  # noqa: S105
             with pytest.raises(Exception, match="does not have our secret"):
                 await follower(network, disk).run(5)
 

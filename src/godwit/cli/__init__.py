@@ -3,6 +3,7 @@
 running.py      broker, up, topology
 talking.py      pub, sub, adv, explain
 moving.py       move
+coordinating.py coordinator, brokers
 simulating.py   demo, simulate, replay
 experimenting.py  lab list, lab run, lab report
 """
@@ -13,7 +14,7 @@ import sys
 
 import typer
 
-from godwit.cli import experimenting, moving, running, simulating, talking
+from godwit.cli import coordinating, experimenting, moving, running, simulating, talking
 from godwit.errors import GodwitError
 
 app = typer.Typer(
@@ -32,6 +33,8 @@ for command in (
     talking.adv,
     talking.explain,
     moving.move,
+    coordinating.coordinator,
+    coordinating.brokers,
     simulating.simulate,
     simulating.replay,
 ):

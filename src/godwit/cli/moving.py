@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from typing import Annotated
 
 import msgspec
 import typer
+import uvloop
 
-from godwit.errors import UnreachableError, UsageError
-from godwit.network.moving import MoveOutcome, MoveRequest
+from godwit.errors import UsageError
+from godwit.rest.moving import MOVE, MoveOutcome, MoveRequest
 from godwit.wire.addresses import url_address
 
 #: A broker answers when all its clients have moved, or have had their time.
@@ -30,7 +29,7 @@ def move(
         raise UsageError("say where they are, --at http://HOST:PORT, and where --to they should go")
     url_address(to)
     request = MoveRequest(address=to, broker=broker, clients=clients or [], count=count)
-    outcome = _post(f"{at.rstrip('/')}/move", request)
+    outcome = uvloop.run(_ask(at, request))
     if json:
         typer.echo(msgspec.json.encode(outcome))
     else:
@@ -44,14 +43,8 @@ def move(
         raise typer.Exit(code=1)
 
 
-def _post(url: str, request: MoveRequest) -> MoveOutcome:
-    asked = urllib.request.Request(  # noqa: S310  An http:// address, as checked.
-        url, msgspec.json.encode(request), {"Content-Type": "application/json"}
-    )
-    try:
-        with urllib.request.urlopen(asked, timeout=ANSWER_S) as answer:  # noqa: S310
-            return msgspec.json.decode(answer.read(), type=MoveOutcome)
-    except urllib.error.HTTPError as error:
-        raise UsageError(f"{url}: {error.code}: {error.read().decode()}") from None
-    except (OSError, ValueError, msgspec.DecodeError) as error:
-        raise UnreachableError(f"{url}: {error}") from None
+async def _ask(at: str, request: MoveRequest) -> MoveOutcome:
+    from godwit.rest.calling import Caller  # noqa: PLC0415  Few commands need HTTP.
+
+    async with Caller(at, answer_s=ANSWER_S) as broker:
+        return await broker.call(MOVE, request)

@@ -97,7 +97,7 @@ def _allow_many_connections() -> None:
 
 
 async def _serve(server: BrokerServer, *, leash: bool) -> None:
-    stopped = _stopped(leash=leash)
+    stopped = told_to_stop(leash=leash)
     async with server:
         typer.echo(f"{server.node.name} {LISTENS} {server.url}")
         if server.http_url is not None:
@@ -112,7 +112,7 @@ async def _say_linked(server: BrokerServer) -> None:
     typer.echo(f"{server.node.name} {LINKED}")
 
 
-def _stopped(*, leash: bool = False) -> asyncio.Event:
+def told_to_stop(*, leash: bool = False) -> asyncio.Event:
     """Set by SIGTERM, by SIGINT, and if on a leash by the end of standard input."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -133,7 +133,7 @@ def up(
 
 
 async def _up(network: NetworkSettings, log_level: str) -> None:
-    stopped = _stopped()
+    stopped = told_to_stop()
     starting = Processes(network, log_level=log_level)
     typer.echo(f"starting {len(network.broker)} brokers ...")
     running = await _unless(stopped, starting.__aenter__())

@@ -24,7 +24,12 @@ from godwit.errors import ContentError, UsageError
 #: Of standard input, read before they are published.
 LINES_AHEAD_MAX = 1_000
 
-Url = Annotated[str, typer.Argument(help="Of a broker: godwit://HOST:PORT.")]
+Url = Annotated[
+    str,
+    typer.Argument(
+        help="Of a broker, godwit://HOST:PORT, or of a coordinator, bcs+http://HOST:PORT."
+    ),
+]
 Name = Annotated[str | None, typer.Option(help="The client's; it makes one up without.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for pipes.")]
 

@@ -35,7 +35,7 @@ from godwit.client.events import (
 )
 from godwit.client.holdings import check_askable
 from godwit.client.journey import Moved
-from godwit.client.line import FALL_BACK_S, Line, Place
+from godwit.client.line import FALL_BACK_S, Guide, Line, Place
 from godwit.client.moving import MOVE_S, Mover
 from godwit.client.pinging import Pinger
 from godwit.client.post import Arrived
@@ -78,6 +78,7 @@ def connect(
     url: str,
     *,
     name: str | None = None,
+    location: tuple[float, float] | None = None,
     connect_s: float = CONNECT_S,
     fall_back_s: float = FALL_BACK_S,
 ) -> Client:
@@ -85,8 +86,22 @@ def connect(
 
     `name` is unique in the network; without one, the client makes one up.  A client that has moved
     and cannot reach its broker for `fall_back_s` tries those where it was before, too.
+
+    At `bcs+http://HOST:PORT` is a coordinator, which is asked for a broker, first when the client
+    connects, then if that broker cannot be reached for `fall_back_s`.  It may make use of the
+    `location`: latitude and longitude.
     """
-    return Client(url, resolve=_by_socket, name=name, connect_s=connect_s, fall_back_s=fall_back_s)
+    name = name or _made_up_name()
+    home: str | Guide = url
+    if url.startswith("bcs+"):
+        from godwit.client.coordinated import guide  # noqa: PLC0415  Needs HTTP; few do.
+
+        home = guide(url, name, location, _by_socket)
+    return Client(home, resolve=_by_socket, name=name, connect_s=connect_s, fall_back_s=fall_back_s)
+
+
+def _made_up_name() -> str:
+    return f"client-{secrets.token_hex(6)}"
 
 
 def _by_socket(url: str) -> Opener:
@@ -102,7 +117,7 @@ class _State(Enum):
 class Client:
     def __init__(
         self,
-        url: str,
+        url: str | Guide,
         *,
         resolve: Callable[[str], Opener],
         name: str | None = None,
@@ -110,13 +125,13 @@ class Client:
         fall_back_s: float = FALL_BACK_S,
     ) -> None:
         """`resolve` tells how to get to the broker at an address."""
-        self.name = name or f"client-{secrets.token_hex(6)}"
+        self.name = name or _made_up_name()
         # Microseconds since 1970: a later session of the same name goes on above an earlier one.
         first = time.time_ns() // 1000
         self.session = ClientSession(self.name, first_sequence=first, first_serial=first)
         self.on_publication: Callable[[Publication, int], None] | None = None
         """Told each publication that arrives, with its hops, before subscriptions are."""
-        home = Place(url, resolve(url))
+        home = url if isinstance(url, Guide) else Place(url, resolve(url))
         self.line = Line(self.session, [home], listener=self, fall_back_s=fall_back_s)
         self._mover = Mover(self, resolve)
         self._pinger = Pinger(self, resolve)

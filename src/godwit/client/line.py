@@ -1,14 +1,15 @@
 """The line to a broker: kept by calling again whenever the connection is lost.
 
 If nobody has answered for `fall_back_s`, by which time a broker has usually given the session up,
-other places are tried too where the client has been at home before, one after the other.
+other places are tried too where the client has been at home before, one after the other.  A place
+may also be a guide, who is asked for a broker whenever its turn comes.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from godwit.client.post import Arrived, Post
@@ -44,6 +45,13 @@ class Durable(NamedTuple):
     secret: str
 
 
+class Guide(NamedTuple):
+    """Somebody who knows which broker to use; raises OSError, or RefusedError."""
+
+    where: str
+    find: Callable[[], Awaitable[Place]]
+
+
 class Listener(Protocol):
     """Who is told what comes over the line."""
 
@@ -60,7 +68,7 @@ class Line:
     def __init__(
         self,
         post: Post,
-        places: Iterable[Place],
+        places: Iterable[Place | Guide],
         *,
         listener: Listener,
         fall_back_s: float = FALL_BACK_S,
@@ -68,7 +76,7 @@ class Line:
     ) -> None:
         self.post = post
         self.listener = listener
-        self.places = deque(places)
+        self.places: deque[Place | Guide] = deque(places)
         """Where to call, and where else."""
         self.connection: Connection | None = None
         self.fall_back_s = fall_back_s
@@ -160,7 +168,19 @@ class Line:
             is_durable=self._durable is not None,
             secret=self._durable.secret if self._durable else "",
         )
-        await Call(hello, self._accept).make(self.places[0].opener)
+        place = await self._place()
+        await Call(hello, self._accept).make(place.opener)
+
+    async def _place(self) -> Place:
+        """Where to call.  What a guide has found comes first from then on: the session is there."""
+        first = self.places[0]
+        if not isinstance(first, Guide):
+            return first
+        found = await first.find()
+        for place in [place for place in self.places if place.where == found.where]:
+            self.places.remove(place)
+        self.places.appendleft(found)
+        return found
 
     def _accept(self, welcome: Welcome, connection: Connection) -> None:
         if self._is_over:

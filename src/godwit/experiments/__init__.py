@@ -5,6 +5,7 @@ broker_model.py   one broker against queueing theory
 covering.py       what covering saves
 grape_enterprise.py, grape_random.py, grape_weights.py, placement_sampling.py
                   POP and GRAPE; how they are run: relocating.py
+bad_simulation.py staged load balancing; how it is run: balancing_rounds.py
 watched.py        a simulation with a trace and the oracle: how most experiments run theirs
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from godwit.experiments import (
+    bad_simulation,
     broker_model,
     covering,
     grape_enterprise,
@@ -33,5 +35,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         grape_random,
         grape_weights,
         placement_sampling,
+        bad_simulation,
     )
 }

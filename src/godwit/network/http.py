@@ -1,19 +1,12 @@
-"""What an operator asks a broker over HTTP: GET /metrics, /healthz, /routing; POST /move."""
+"""What an operator asks a broker over HTTP: GET /metrics, /healthz, /routing, /docs; POST /move."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
-from socket import AF_INET, AF_INET6, create_server, socket
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-import msgspec
-import uvicorn
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -21,11 +14,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from godwit.broker.stimuli import Client, Hop
-from godwit.errors import UsageError
-from godwit.network.moving import is_local, move_clients, parsed
+from godwit.network.moving import check, move_clients
 from godwit.network.node import BrokerNode
 from godwit.network.port import Port
-from godwit.wire.addresses import why
+from godwit.rest.answering import application as rest_application
+from godwit.rest.answering import json_response, metrics_route
+from godwit.rest.moving import MOVE, MoveOutcome, MoveRequest
+from godwit.rest.operations import served
 
 
 class RowCounts(Protocol):
@@ -50,90 +45,39 @@ class Observed(Protocol):
     def troubles(self) -> list[str]: ...
 
 
-@contextlib.asynccontextmanager
-async def serve(observed: Observed, host: str, port: int) -> AsyncIterator[str]:
-    """Answer on HOST:PORT as long as the context lasts; gives the address, if the port is 0."""
-    listener = _listening(host, port)
-    config = uvicorn.Config(
-        application(observed), log_config=None, access_log=False, lifespan="off",
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    server = _QuietServer(config)
-    task = asyncio.create_task(server.serve([listener]))
-    while not (server.started or task.done()):  # noqa: ASYNC110  There is no event for it.
-        await asyncio.sleep(0.01)
-    try:
-        host, port = listener.getsockname()[:2]
-        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    finally:
-        server.should_exit = True
-        await task
-
-
-def _listening(host: str, port: int) -> socket:
-    try:
-        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET)
-    except OSError as error:
-        raise UsageError(f"cannot serve HTTP on {host}:{port}: {why(error)}") from None
-
-
-class _QuietServer(uvicorn.Server):
-    """Signals are the broker's business."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def application(observed: Observed) -> Starlette:
-    registry = CollectorRegistry()
-    registry.register(BrokerCollector(observed.node, observed.tracing))
-    ProcessCollector(registry=registry)
-
-    async def metrics(_request: Request) -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    node = observed.node
 
     async def healthz(_request: Request) -> Response:
         troubles = observed.troubles
-        status = {"broker": observed.node.name, "healthy": not troubles, "troubles": troubles}
-        return _json(status, status_code=503 if troubles else 200)
+        status = {"broker": node.name, "healthy": not troubles, "troubles": troubles}
+        return json_response(status, status_code=503 if troubles else 200)
 
     async def routing(_request: Request) -> Response:
-        tables = observed.node.broker.routing.tables()
-        return _json(
+        tables = node.broker.routing.tables()
+        return json_response(
             {
-                "broker": observed.node.name,
+                "broker": node.name,
                 "advertisements": {id: _text(hop) for id, hop in tables.advertisements.items()},
                 "subscriptions": {id: _text(hop) for id, hop in tables.subscriptions.items()},
                 "told": tables.told,
             }
         )
 
-    async def move(request: Request) -> Response:
-        if request.client is None or not is_local(request.client.host):
-            return _json({"error": "clients are moved from this machine only"}, status_code=403)
-        # A form on a web page cannot send this kind of content.
-        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-            return _json({"error": "send application/json"}, status_code=415)
-        try:
-            wanted = parsed(await request.body())
-        except UsageError as error:
-            return _json({"error": str(error)}, status_code=400)
-        return _json(await move_clients(observed.node, wanted))
+    async def move(request: MoveRequest) -> MoveOutcome:
+        check(request)
+        return await move_clients(node, request)
 
-    return Starlette(
+    return rest_application(
+        [served(MOVE, move)],
+        title=f"Broker {node.name}",
+        secret=node.secret,
         routes=[
-            Route("/metrics", metrics),
+            metrics_route(BrokerCollector(node, observed.tracing)),
             Route("/healthz", healthz),
             Route("/routing", routing),
-            Route("/move", move, methods=["POST"]),
-        ]
+        ],
     )
-
-
-def _json(content: object, *, status_code: int = 200) -> Response:
-    body = msgspec.json.format(msgspec.json.encode(content), indent=2)
-    return Response(body, status_code=status_code, media_type="application/json")
 
 
 def _text(hop: Hop) -> str:

@@ -7,15 +7,13 @@ if they have not arrived when the time is up, and say why.
 from __future__ import annotations
 
 import asyncio
-from ipaddress import ip_address
-
-import msgspec
 
 from godwit.broker.stimuli import Client
 from godwit.content.messages import MoveTo
 from godwit.errors import UsageError
 from godwit.network.node import BrokerNode
 from godwit.network.port import Port
+from godwit.rest.moving import MoveOutcome, MoveRequest
 from godwit.wire.addresses import url_address
 
 POLL_S = 0.02
@@ -23,47 +21,12 @@ POLL_S = 0.02
 GRACE_S = 1.0
 
 
-class MoveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One client, or several of them, or so many of those that are connected."""
-
-    address: str
-    """Where to: godwit://HOST:PORT."""
-
-    broker: str = ""
-    """Who should answer there, if anybody in particular."""
-
-    client: str | None = None
-    clients: list[str] = []
-    count: int = 0
-
-
-class MoveOutcome(msgspec.Struct, frozen=True):
-    moved: list[str]
-    stayed: dict[str, str]
-    """And why."""
-
-    unknown: list[str]
-    """Not connected here."""
-
-
-def parsed(body: bytes) -> MoveRequest:
-    try:
-        request = msgspec.json.decode(body, type=MoveRequest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"not a request to move: {error}") from None
+def check(request: MoveRequest) -> None:
+    """What the types do not say."""
     url_address(request.address)
     given = (request.client is not None) + bool(request.clients) + bool(request.count)
     if given != 1 or request.count < 0:
         raise UsageError("say who: one of client, clients, and a count of 1 or more")
-    return request
-
-
-def is_local(host: str) -> bool:
-    """Only this machine may send clients elsewhere."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def move_clients(node: BrokerNode, request: MoveRequest) -> MoveOutcome:

@@ -107,7 +107,7 @@ class BrokerNode:
         self.pinging = Pinging(self._stimulate)
         self.channels: Channels | None = None
         """If there is a data cluster."""
-        self._secret = secret
+        self.secret = secret
         self._neighbours = frozenset(map(Neighbour, neighbours))
         self._recovery: Recovery | None = None
         self._may_have_failed = True
@@ -213,7 +213,7 @@ class BrokerNode:
                 raise PeerError("names that start with '$' are the brokers' own")
             if not hello.is_durable:
                 return
-        if not secrets.compare_digest(hello.secret.encode(), self._secret.encode()):
+        if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
             raise PeerError(f"{hello.role} {hello.name} does not have our secret")
         if hello.role == "client":
             return

@@ -124,9 +124,11 @@ class BrokerServer:
 
     async def _serve_http(self) -> None:
         if self.settings.http is not None:
-            from godwit.network.http import serve  # noqa: PLC0415  Costs a second, used by few.
+            # Costs a second, used by few.
+            from godwit.network.http import application  # noqa: PLC0415
+            from godwit.rest.serving import serve  # noqa: PLC0415
 
-            self._http = serve(self, *address(self.settings.http))
+            self._http = serve(application(self), *address(self.settings.http))
             self.http_url = await self._http.__aenter__()
 
     async def linked(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads a file of stock quotes, plain or gzipped.  The only module here that does any I/O.
+"""Reads a file of stock quotes, plain or gzipped.
 
     symbol,date,open,high,low,close,volume
     AAII,1996-09-20,23.00,23.50,21.25,21.62,2133700

@@ -1,0 +1,129 @@
+"""Brokers and users, and where a newcomer goes: stage 1 of the balancing.
+
+Paper    Nguyen, Uddin, Venkatasubramanian, DEBS 2019, section 5.1; the choices are in
+         balance/initial.py.
+Departs  A user that a live broker reports as its own is sent back there: choosing anew would undo
+         what balancing has done.
+
+G1  A broker that has not been heard of for `silence_s` is nobody's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from godwit.balance.initial import (
+    Location,
+    Placement,
+    at_random,
+    least_loaded,
+    nearest,
+    round_robin,
+)
+from godwit.coordinator.records import BrokerRecord, Change, Memory, UserRecord
+from godwit.errors import UsageError
+from godwit.rest import bcs
+from godwit.rest.errors import RestError
+from godwit.wire.addresses import url_address
+
+
+class Registry:
+    def __init__(
+        self,
+        memory: Memory,
+        keep: Callable[[Change], None],
+        *,
+        placement: Placement,
+        random: Random,
+        silence_s: float,
+        now_s: float,
+    ) -> None:
+        self._memory = memory
+        self._keep = keep
+        self._placement = placement
+        self._random = random
+        self._silence_s = silence_s
+        self._newcomers = sum(user.placed for user in memory.users.values())
+        # Who was there before we were restarted may well be; if not, we shall notice.
+        self._heard_s = dict.fromkeys(memory.brokers, now_s)
+
+    @property
+    def brokers(self) -> Mapping[str, BrokerRecord]:
+        return self._memory.brokers
+
+    def is_live(self, broker: str, now_s: float) -> bool:
+        heard_s = self._heard_s.get(broker)
+        return heard_s is not None and now_s - heard_s < self._silence_s
+
+    def live(self, now_s: float) -> list[str]:
+        return sorted(broker for broker in self.brokers if self.is_live(broker, now_s))
+
+    def register_broker(self, request: bcs.RegisterBroker, now_s: float) -> None:
+        url_address(request.url)
+        if request.http is not None and not request.http.startswith(("http://", "https://")):
+            raise UsageError(f"http: {request.http!r} is no address: write http://HOST:PORT")
+        record = BrokerRecord(request.broker, request.url, request.http, request.location)
+        for other in self.brokers.values():
+            is_other = other.broker != record.broker and other.url == record.url
+            if is_other and self.is_live(other.broker, now_s):
+                raise RestError(409, f"{record.url} is where broker {other.broker} is", where="url")
+        self._heard_s[record.broker] = now_s
+        if self.brokers.get(record.broker) != record:
+            self._keep(record)
+
+    def hear_of(self, broker: str, now_s: float) -> None:
+        if broker not in self.brokers:
+            raise RestError(404, f"broker {broker!r} is not registered", where="broker")
+        self._heard_s[broker] = now_s
+
+    def register_user(self, request: bcs.RegisterUser) -> None:
+        known = self._memory.users.get(request.user)
+        if known is None:
+            self._keep(UserRecord(request.user, request.location))
+        elif request.location not in (None, known.location):
+            self._keep(UserRecord(request.user, request.location, known.placed, known.broker))
+
+    def assign(
+        self,
+        request: bcs.RequestBroker,
+        now_s: float,
+        *,
+        home: str | None,
+        loads: Mapping[str, float],
+    ) -> bcs.Assigned:
+        """Where a user goes; `home` is the broker that says that the user is there."""
+        known = self._memory.users.get(request.user)
+        if known is None:
+            raise RestError(404, f"user {request.user!r} is not registered", where="user")
+        live = self.live(now_s)
+        if not live:
+            raise RestError(503, "no broker is there", retry_after_s=self._silence_s / 3)
+        location = request.location or known.location
+        if home in live:
+            return bcs.Assigned(home, self.brokers[home].url, "it is there already")
+        broker, why = self._choose(live, location, loads)
+        self._newcomers += 1
+        self._keep(UserRecord(request.user, location, known.placed + 1, broker))
+        return bcs.Assigned(broker, self.brokers[broker].url, why)
+
+    def _choose(
+        self, live: list[str], location: bcs.Location | None, loads: Mapping[str, float]
+    ) -> tuple[str, str]:
+        match self._placement:
+            case Placement.NEAREST:
+                places = {b: _place(at) for b in live if (at := self.brokers[b].location)}
+                if location is None or not places:
+                    broker = live[round_robin(self._newcomers, len(live))]
+                    return broker, "round robin: nobody knows what is near"
+                return list(places)[nearest(_place(location), list(places.values()))], "the nearest"
+            case Placement.ROUND_ROBIN:
+                return live[round_robin(self._newcomers, len(live))], "round robin"
+            case Placement.RANDOM:
+                return live[at_random(self._random, len(live))], "at random"
+            case Placement.LEAST_LOADED:
+                return live[least_loaded([loads.get(b, 0.0) for b in live])], "the least loaded"
+
+
+def _place(location: bcs.Location) -> Location:
+    return Location(location.latitude, location.longitude)

@@ -1,0 +1,275 @@
+"""One plan at a time, carried out in steps.
+
+    reports of all live brokers --> plan --> batches, `moves_per_s` --> outcomes --> new reports
+
+Loads that were reported before the last plan was carried out know nothing of it; planning on them
+would move subscribers to and fro.  So a plan is made only when none is under way, and every live
+broker has reported since.
+
+R1  A subscriber is asked at most once in `hold_s`.
+R2  Nobody is asked to go to, or by, a broker that is not live, or to leave one where it is not.
+R3  A broker has one batch at a time.
+R4  Every move of a plan has an outcome in the end, whatever brokers do or do not say.
+R5  Over any time t, at most (t + 1) * moves_per_s + 1 moves are asked for.
+R6  A dry run asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from godwit.coordinator.deciding import Decision
+from godwit.coordinator.records import Change, Forgotten, Memory
+from godwit.coordinator.settings import CoordinatorSettings
+from godwit.rest.bcs import MoveRecord, Outcome, PlanRecord
+from godwit.rest.moving import MoveOutcome
+
+#: Of one request to a broker.
+BATCH_MAX = 50
+#: What a broker may take to answer beyond the time of its subscribers.
+ANSWER_GRACE_S = 5.0
+#: Moves that are remembered, unless they are needed for hold times.
+MOVES_KEPT = 10_000
+
+RESTARTED = "the coordinator was restarted"
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Subscribers of `source` who should go to `target`."""
+
+    source: str
+    target: str
+    moves: tuple[int, ...]
+    clients: tuple[str, ...]
+    answer_s: float
+    """What the broker has for it."""
+
+
+class Surroundings(Protocol):
+    """What a move depends on."""
+
+    def is_live(self, broker: str, now_s: float) -> bool: ...
+
+    def can_be_asked(self, broker: str) -> bool: ...
+
+    def home(self, client: str) -> str | None:
+        """The broker that says that the client is there, if one does."""
+        ...
+
+
+class Rounds:
+    def __init__(
+        self, memory: Memory, keep: Callable[[Change], None], settings: CoordinatorSettings
+    ) -> None:
+        self._memory = memory
+        self._keep = keep
+        self._settings = settings
+        self._waiting: dict[Pair, deque[int]] = {}
+        self._asked: dict[str, tuple[Batch, float]] = {}
+        """By source, with the time when nobody waits any longer."""
+        self._allowance = 0.0
+        self._allowance_s: float | None = None
+        self._held_until_s: dict[str, float] = {}
+        self.outcomes: Counter[Outcome] = Counter(m.outcome for m in memory.moves.values())
+        for move in memory.moves.values():
+            if move.asked_s is not None:
+                self._hold(move.client, move.asked_s)
+
+    def recover(self, now_s: float) -> None:
+        """A plan that was under way when the process ended is given up: its loads are old."""
+        for move in list(self._memory.moves.values()):
+            if move.outcome is Outcome.ASKED:
+                self._end(move, Outcome.UNKNOWN, RESTARTED, now_s)
+            elif move.outcome is Outcome.WAITING:
+                self._end(move, Outcome.DROPPED, RESTARTED, now_s)
+        plan = self._memory.plan
+        if plan is not None and plan.ended_s is None:
+            self._keep(msgspec.structs.replace(plan, ended_s=now_s))
+
+    @property
+    def is_under_way(self) -> bool:
+        return bool(self._waiting or self._asked)
+
+    def held(self, now_s: float) -> frozenset[str]:
+        """Who must not be moved now."""
+        return frozenset(c for c, until_s in self._held_until_s.items() if until_s > now_s)
+
+    def adopt(self, decision: Decision, now_s: float) -> None:
+        """Begin to carry out a decision, if there is something to do."""
+        assert not self.is_under_way, "one plan at a time"
+        if not decision.moves:
+            return
+        brokers, before = decision.situation.brokers, decision.situation.loads
+        number = 1 if self._memory.plan is None else self._memory.plan.number + 1
+        is_dry_run = self._settings.dry_run
+        if is_dry_run:  # There will be another soon, much the same; only the last is of interest.
+            self._forget(lambda move: move.outcome is Outcome.PROPOSED)
+        self._keep(
+            PlanRecord(
+                number=number,
+                made_s=now_s,
+                stage=decision.stage.value,
+                why=decision.why,
+                is_dry_run=is_dry_run,
+                cov_before=before.cov,
+                cov_after=decision.after.cov,
+                load_before=dict(zip(brokers, before.total.tolist(), strict=True)),
+                load_after=dict(zip(brokers, decision.after.total.tolist(), strict=True)),
+                ended_s=now_s if is_dry_run else None,
+            )
+        )
+        outcome = Outcome.PROPOSED if is_dry_run else Outcome.WAITING
+        first = max(self._memory.moves, default=0) + 1
+        for serial, move in enumerate(decision.moves, start=first):
+            record = MoveRecord(
+                number=serial,
+                plan=number,
+                client=decision.situation.clients[move.subscriber],
+                source=brokers[move.source],
+                target=brokers[move.target],
+                why=move.why,
+                outcome=outcome,
+            )
+            self._keep(record)
+            self.outcomes[outcome] += 1
+            if not is_dry_run:
+                pair = record.source, record.target
+                self._waiting.setdefault(pair, deque()).append(serial)
+
+    def hand_out(self, around: Surroundings, now_s: float) -> list[Batch]:
+        """The batches that go out now; each is answered by `carried_out`, or times out."""
+        self._expire(now_s)
+        self._refill(now_s)
+        batches = list(self._batches(around, now_s))
+        self._end_if_done(now_s)
+        return batches
+
+    def _expire(self, now_s: float) -> None:
+        for source, (batch, deadline_s) in list(self._asked.items()):
+            if now_s >= deadline_s:
+                del self._asked[source]
+                for number in batch.moves:
+                    self._end_number(number, Outcome.UNKNOWN, "no answer in time", now_s)
+        plan = self._memory.plan
+        if self._waiting and plan is not None and now_s - plan.made_s >= self._settings.plan_s:
+            for number in [n for queue in self._waiting.values() for n in queue]:
+                self._end_number(number, Outcome.DROPPED, "the plan is too old", now_s)
+            self._waiting.clear()
+
+    def _refill(self, now_s: float) -> None:
+        rate = self._settings.moves_per_s
+        if self._allowance_s is not None:
+            self._allowance += max(0.0, now_s - self._allowance_s) * rate
+        self._allowance = min(self._allowance, max(1.0, rate))
+        self._allowance_s = now_s
+
+    def _batches(self, around: Surroundings, now_s: float) -> Iterator[Batch]:
+        for pair in list(self._waiting):
+            if self._allowance < 1:
+                return
+            if pair[0] not in self._asked:
+                records = self._take(pair, around, now_s)
+                if records:
+                    yield self._ask(pair, records, now_s)
+
+    def _take(self, pair: Pair, around: Surroundings, now_s: float) -> list[MoveRecord]:
+        """As many moves as may go now; those that are no use are dropped."""
+        taken: list[MoveRecord] = []
+        queue = self._waiting[pair]
+        while queue and len(taken) < min(BATCH_MAX, int(self._allowance)):
+            move = self._memory.moves[queue.popleft()]
+            trouble = self._trouble(move, around, now_s)
+            if trouble is None:
+                taken.append(move)
+            else:
+                self._end(move, Outcome.DROPPED, trouble, now_s)
+        del self._waiting[pair]
+        if queue:  # It is the others' turn next: no broker shall be filled before it is emptied.
+            self._waiting[pair] = queue
+        return taken
+
+    def _trouble(self, move: MoveRecord, around: Surroundings, now_s: float) -> str | None:
+        for broker in (move.source, move.target):
+            if not around.is_live(broker, now_s):
+                return f"broker {broker} is silent"
+        if not around.can_be_asked(move.source):
+            return f"broker {move.source} has no HTTP address"
+        if around.home(move.client) != move.source:
+            return f"it is not at {move.source} any more"
+        return None
+
+    def _ask(self, pair: Pair, records: list[MoveRecord], now_s: float) -> Batch:
+        self._allowance -= len(records)
+        for move in records:
+            self._change(move, outcome=Outcome.ASKED, asked_s=now_s)
+            self._hold(move.client, now_s)
+        batch = Batch(
+            source=pair[0],
+            target=pair[1],
+            moves=tuple(move.number for move in records),
+            clients=tuple(move.client for move in records),
+            answer_s=len(records) * self._settings.move_timeout_s + ANSWER_GRACE_S,
+        )
+        self._asked[batch.source] = batch, now_s + batch.answer_s + ANSWER_GRACE_S
+        return batch
+
+    def carried_out(self, batch: Batch, came_of_it: MoveOutcome | str, now_s: float) -> None:
+        """What a broker answered, or why nobody knows."""
+        known = self._asked.get(batch.source)
+        if known is None or known[0] is not batch:
+            return  # Too late: it has an outcome already.
+        del self._asked[batch.source]
+        for number, client in zip(batch.moves, batch.clients, strict=True):
+            outcome, because = _outcome(client, came_of_it)
+            self._end_number(number, outcome, because, now_s)
+        self._end_if_done(now_s)
+
+    def _end_if_done(self, now_s: float) -> None:
+        plan = self._memory.plan
+        if plan is not None and plan.ended_s is None and not self.is_under_way:
+            self._keep(msgspec.structs.replace(plan, ended_s=now_s))
+            self._held_until_s = {c: self._held_until_s[c] for c in self.held(now_s)}
+            surplus = len(self._memory.moves) - MOVES_KEPT
+            oldest = set(sorted(self._memory.moves)[: max(0, surplus)])
+            self._forget(lambda move: move.number in oldest and not self._holds(move, now_s))
+
+    def _forget(self, is_old: Callable[[MoveRecord], bool]) -> None:
+        for move in [move for move in self._memory.moves.values() if is_old(move)]:
+            self._keep(Forgotten(move.number))
+
+    def _end_number(self, number: int, outcome: Outcome, because: str, now_s: float) -> None:
+        self._end(self._memory.moves[number], outcome, because, now_s)
+
+    def _end(self, move: MoveRecord, outcome: Outcome, because: str, now_s: float) -> None:
+        self._change(move, outcome=outcome, because=because, ended_s=now_s)
+
+    def _change(self, move: MoveRecord, **fields: object) -> None:
+        changed = msgspec.structs.replace(move, **fields)
+        self._keep(changed)
+        self.outcomes[move.outcome] -= 1
+        self.outcomes[changed.outcome] += 1
+
+    def _holds(self, move: MoveRecord, now_s: float) -> bool:
+        return move.asked_s is not None and move.asked_s + self._settings.hold_s > now_s
+
+    def _hold(self, client: str, asked_s: float) -> None:
+        until_s = asked_s + self._settings.hold_s
+        self._held_until_s[client] = max(until_s, self._held_until_s.get(client, until_s))
+
+
+def _outcome(client: str, came_of_it: MoveOutcome | str) -> tuple[Outcome, str]:
+    if isinstance(came_of_it, str):
+        return Outcome.UNKNOWN, came_of_it
+    if client in came_of_it.moved:
+        return Outcome.MOVED, ""
+    if client in came_of_it.stayed:
+        return Outcome.STAYED, came_of_it.stayed[client]
+    return Outcome.DROPPED, "it was not there"

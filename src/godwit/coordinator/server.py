@@ -1,0 +1,201 @@
+"""The coordinator as a process: HTTP, the clock, the state on the disk, and the moves.
+
+async with CoordinatorServer(settings) as server:
+    server.url
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+from typing import Self
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from godwit.coordinator.carrying import Carrier
+from godwit.coordinator.core import Coordinator
+from godwit.coordinator.deciding import Decision, decide
+from godwit.coordinator.metrics import CoordinatorCollector
+from godwit.coordinator.records import Change
+from godwit.coordinator.rounds import Batch
+from godwit.coordinator.settings import CoordinatorSettings
+from godwit.coordinator.state import State
+from godwit.rest import bcs
+from godwit.rest.answering import application, json_response, metrics_route
+from godwit.rest.errors import RestError
+from godwit.rest.operations import Answer, Asked, Nothing, served
+from godwit.rest.serving import serve
+from godwit.wire.addresses import address
+
+log = logging.getLogger("godwit.coordinator")
+
+TICK_S = 0.1
+#: For brokers to answer, when we are told to stop.
+STOP_S = 2.0
+
+
+class CoordinatorServer:
+    def __init__(self, settings: CoordinatorSettings) -> None:
+        self.settings = settings
+        self._state = State(Path(settings.state))
+        memory = self._state.load()
+        self.core = Coordinator(settings, memory, random=Random(), now_s=time.time())
+        self._unsaved: list[Change] = []
+        self._trouble = ""
+        self._stack = contextlib.AsyncExitStack()
+        self._carrier = Carrier(settings.secret)
+        self._carrying: set[asyncio.Task[None]] = set()
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        self._stack.callback(self._state.close)
+        try:
+            await self._stack.enter_async_context(self._carrier)
+            listening = serve(self._application(), *address(self.settings.listen))
+            self.url = await self._stack.enter_async_context(listening)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        balancing = asyncio.create_task(self._balance())
+        self._stack.push_async_callback(self._stop, balancing)
+        log.info("answering", extra={"url": self.url, "brokers": len(self.core.memory.brokers)})
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+        log.info("stopped")
+
+    async def _stop(self, balancing: asyncio.Task[None]) -> None:
+        balancing.cancel()
+        await asyncio.gather(balancing, return_exceptions=True)
+        if self._carrying:
+            await asyncio.wait(self._carrying, timeout=STOP_S)
+        for task in self._carrying:
+            task.cancel()
+        await asyncio.gather(*self._carrying, return_exceptions=True)
+        self._save()
+
+    # -- answering -----------------------------------------------------------------------------
+
+    def _application(self) -> Starlette:
+        core = self.core
+
+        def at_once(
+            answer: Callable[[Asked], Answer],
+        ) -> Callable[[Asked], Awaitable[Answer]]:
+            """What is answered is kept first."""
+
+            async def handler(request: Asked) -> Answer:
+                answered = answer(request)
+                if not self._save():
+                    raise RestError(503, self._trouble, retry_after_s=self.settings.report_s)
+                return answered
+
+            return handler
+
+        async def healthz(_request: Request) -> Response:
+            live = core.registry.live(time.time())
+            silent = sorted(set(core.memory.brokers) - set(live))
+            shown = {"healthy": not self._trouble, "trouble": self._trouble, "silent": silent}
+            return json_response(shown, status_code=503 if self._trouble else 200)
+
+        def now(answer: Callable[[Asked, float], Answer]) -> Callable[[Asked], Answer]:
+            return lambda request: answer(request, time.time())
+
+        def brokers(_request: Nothing) -> bcs.Brokers:
+            return core.brokers(time.time())
+
+        def plan(_request: Nothing) -> bcs.LastPlan:
+            return core.plan()
+
+        return application(
+            [
+                served(bcs.REGISTER_USER, at_once(core.register_user)),
+                served(bcs.REGISTER_BROKER, at_once(now(core.register_broker))),
+                served(bcs.REQUEST_BROKER, at_once(now(core.request_broker))),
+                served(bcs.LOAD_REPORT, at_once(now(core.report))),
+                served(bcs.BROKERS, at_once(brokers)),
+                served(bcs.PLAN, at_once(plan)),
+                served(bcs.MOVES, at_once(core.moves)),
+            ],
+            title="Godwit coordinator",
+            secret=self.settings.secret,
+            routes=[
+                metrics_route(CoordinatorCollector(core, time.time)),
+                Route("/healthz", healthz),
+            ],
+        )
+
+    def _save(self) -> bool:
+        """Whether all that has changed is on the disk; if not, there is a next time."""
+        self._unsaved += self.core.take_changes()
+        if not self._unsaved:
+            return True
+        try:
+            self._state.save(self._unsaved)
+        except sqlite3.Error as error:
+            if not self._trouble:
+                log.error("not kept", extra={"why": str(error)})  # noqa: TRY400  It says enough.
+            self._trouble = f"the state cannot be kept: {error}"
+            return False
+        self._unsaved, self._trouble = [], ""
+        return True
+
+    # -- balancing -----------------------------------------------------------------------------
+
+    async def _balance(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            try:
+                await self._step()
+            except Exception:
+                log.exception("failed")  # Users still need to know where to go.
+
+    async def _step(self) -> None:
+        core = self.core
+        look = core.due(time.time())
+        if look is not None:
+            decision = await asyncio.to_thread(
+                lambda: decide(look.situation(), look.held, self.settings)
+            )
+            core.adopt(decision, time.time())
+            _tell(decision, is_dry_run=self.settings.dry_run)
+        batches = core.hand_out(time.time())
+        is_kept = self._save()
+        for batch in batches:
+            if is_kept:
+                task = asyncio.create_task(self._carry_out(batch))
+                self._carrying.add(task)
+                task.add_done_callback(self._carrying.discard)
+            else:  # Or they might be asked again too soon, by the next process.
+                core.carried_out(batch, self._trouble, time.time())
+
+    async def _carry_out(self, batch: Batch) -> None:
+        outcome = await self._carrier.carry_out(batch, self.core.registry.brokers)
+        self.core.carried_out(batch, outcome, time.time())
+        self._save()
+        facts = {"source": batch.source, "target": batch.target, "clients": len(batch.clients)}
+        moved = outcome if isinstance(outcome, str) else f"{len(outcome.moved)} moved"
+        log.info("asked", extra={**facts, "outcome": moved})
+
+
+def _tell(decision: Decision, *, is_dry_run: bool) -> None:
+    level = logging.INFO if decision.moves else logging.DEBUG
+    facts = {
+        "stage": decision.stage.value,
+        "why": decision.why,
+        "moves": len(decision.moves),
+        "cov": round(decision.situation.loads.cov, 4),
+        "then": round(decision.after.cov, 4),
+        "dry_run": is_dry_run,
+    }
+    log.log(level, "decided", extra=facts)

@@ -1,0 +1,85 @@
+"""What the coordinator remembers, on the disk: one SQLite file.
+
+What was answered survives the end of the process, however it ends.  It does not always survive the
+end of the machine: brokers and users register again, and hold times are short, so no answer has to
+wait for the disk.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from godwit.coordinator.records import BrokerRecord, Change, Forgotten, Memory, UserRecord
+from godwit.errors import UsageError
+from godwit.rest.bcs import MoveRecord, PlanRecord
+
+FILE_NAME = "coordinator.db"
+KINDS: dict[str, type[BrokerRecord | UserRecord | PlanRecord | MoveRecord]] = {
+    "broker": BrokerRecord,
+    "user": UserRecord,
+    "plan": PlanRecord,
+    "move": MoveRecord,
+}
+KIND_OF = {record: kind for kind, record in KINDS.items()}
+
+
+class State:
+    """For one process at a time; a second one is refused."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(folder / FILE_NAME, isolation_level=None, timeout=1)
+            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS record"
+                " (kind TEXT, name TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, name))"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"cannot keep the state in {folder}: {error}") from None
+
+    def load(self) -> Memory:
+        memory = Memory()
+        for kind, body in self._connection.execute("SELECT kind, body FROM record"):
+            memory.apply(msgspec.json.decode(body, type=KINDS[kind]))
+        return memory
+
+    def save(self, changes: Iterable[Change]) -> None:
+        """All of them, or none; sqlite3.Error if the disk does not take them."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for change in changes:
+                if isinstance(change, Forgotten):
+                    connection.execute(
+                        "DELETE FROM record WHERE kind = 'move' AND name = ?", [_name(change)]
+                    )
+                else:
+                    connection.execute(
+                        "INSERT OR REPLACE INTO record VALUES (?, ?, ?)",
+                        [KIND_OF[type(change)], _name(change), msgspec.json.encode(change)],
+                    )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _name(change: Change) -> str:
+    match change:
+        case BrokerRecord(broker=name) | UserRecord(user=name):
+            return name
+        case PlanRecord():
+            return "last"
+        case MoveRecord(number=number) | Forgotten(number=number):
+            return str(number)

@@ -1,0 +1,79 @@
+"""`bad-simulation`: staged load balancing of brokers that share subscriptions (BS3 of BAD Pub/Sub).
+
+How it is run: balancing_rounds.py; its numbers: balancing_measures.py; claims and figures:
+balancing_claims.py, balancing_figures.py.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from godwit.experiments.balancing_claims import (
+    ALPHAS,
+    BETA,
+    BETAS,
+    CLAIMS,
+    FINE,
+    LEAST,
+    NEAREST,
+    PAPER,
+    RANDOM,
+    ROUND_ROBIN,
+)
+from godwit.experiments.balancing_figures import FIGURES, SCHEMES
+from godwit.experiments.balancing_measures import measure, measures
+from godwit.experiments.balancing_rounds import run
+from godwit.lab.experiment import Case, Experiment, Scale
+
+BROKERS = 10
+
+
+def scale(*, subscribers: int, be: int, seeds: int) -> Scale:
+    size = {"brokers": BROKERS, "subscribers": subscribers, "be": be}
+    placements = (NEAREST, RANDOM, ROUND_ROBIN)
+    settings = [
+        *((p, s, *PAPER, BETA) for p, s in product((*placements, LEAST), SCHEMES)),
+        *((p, s, *FINE, BETA) for p, s in product(placements, ("ldm", "sdm", "gsh"))),
+        *((NEAREST, "ldm", alpha, PAPER[1], BETA) for alpha in ALPHAS if alpha != PAPER[0]),
+        *((NEAREST, "ldm", *PAPER, beta) for beta in BETAS if beta != BETA),
+    ]
+    names = ("placement", "scheme", "alpha", "gamma", "beta")
+    cases: list[Case] = [{**dict(zip(names, values, strict=True)), **size} for values in settings]
+    return Scale(cases, seeds)
+
+
+EXPERIMENT = Experiment(
+    name="bad-simulation",
+    title="Staged load balancing, simulated",
+    question=(
+        "Do dynamic migration and shuffle balance brokers that share subscriptions, what do they"
+        " cost in moves, and how far from the best possible are they?"
+    ),
+    setup="""\
+10 brokers; 10,000 subscribers with 10 to 30 of 1,000 BE subscriptions each (scale *small*: a tenth
+of both, at ten times the rates). Channels execute every 5 to 60 s; every 10 s brokers report what
+went in and out and the rate of each BE subscription, averaged over the last 60 s, and the
+production code (`godwit.balance`) plans on them. Moves take effect at once.
+
+| | |
+| --- | --- |
+| placement | `nearest` (NR), `round robin` (RR), `random` (RND), `least loaded` (as reported) |
+| scheme | `none`; `ldm`, `sdm`: stage 2 only; `gsh`: stage 3, and LDM between alpha and gamma; \
+`improved`: as `gsh`, with the shuffle that knows about sharing |
+| alpha, beta | 0.15 and 300 MB/s, as in the paper, if not said otherwise |
+
+What the paper leaves open, and what was chosen: rates have a mean of 20 kB/s and a standard
+deviation of a fifth of it; a raised rate is 1.5 to 2.5 times the base rate; gamma is 0.5, theta is
+beta; logins come within the first minute; brokers are in towns of which the n-th largest has
+n^-0.8 as many people as the largest; averages are over 60 s.
+""",
+    scales={
+        "small": scale(subscribers=1_000, be=100, seeds=1),
+        "paper": scale(subscribers=10_000, be=1_000, seeds=3),
+    },
+    run=run,
+    measure=measure,
+    measures=measures(BROKERS),
+    claims=CLAIMS,
+    figures=FIGURES,
+)

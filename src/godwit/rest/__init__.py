@@ -1,0 +1,10 @@
+"""What our HTTP servers and those who call them share.
+
+operations.py   what can be asked: path, types of request and answer, as values
+errors.py       what is answered when something is wrong, in one form
+answering.py    operations with their handlers as a web application
+describing.py   ... which describes itself: /openapi.json, /docs
+serving.py      an application on a port
+calling.py      asking, from another process
+moving.py       POST /move of a broker
+"""

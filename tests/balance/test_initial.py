@@ -1,0 +1,66 @@
+"""Stage 1: who gets which broker."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from godwit.balance.initial import (
+    Location,
+    at_random,
+    distance_m,
+    least_loaded,
+    nearest,
+    round_robin,
+)
+from godwit.errors import UsageError
+
+HELSINKI, TALLINN = Location(60.1699, 24.9384), Location(59.4370, 24.7536)
+FIJI_WEST, FIJI_EAST = Location(-17.0, 179.9), Location(-17.0, -179.9)
+
+
+def test_distances() -> None:
+    assert distance_m(HELSINKI, TALLINN) == pytest.approx(82_200, rel=0.01)
+    assert distance_m(Location(0, 0), Location(0, 180)) == pytest.approx(20_015_115, rel=1e-6)
+    assert distance_m(HELSINKI, HELSINKI) == 0.0
+
+
+def test_nearest_goes_across_the_date_line() -> None:
+    assert nearest(FIJI_WEST, [HELSINKI, Location(-17.0, 178.0), FIJI_EAST]) == 2
+
+
+def test_of_equally_near_brokers_the_first() -> None:
+    assert nearest(HELSINKI, [TALLINN, TALLINN]) == 0
+
+
+def test_round_robin_goes_round() -> None:
+    assert [round_robin(i, 3) for i in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_random_reaches_all() -> None:
+    random = Random(1)
+    assert {at_random(random, 4) for _ in range(100)} == {0, 1, 2, 3}
+
+
+def test_b12_a_burst_of_newcomers_all_lands_on_the_least_loaded() -> None:
+    """They hold nothing yet, so the loads do not change while they come."""
+    reported = [5.0, 3.0, 4.0]
+    assert {least_loaded(reported) for _ in range(100)} == {1}
+
+
+@pytest.mark.parametrize("degrees", [(90.1, 0.0), (0.0, 180.1), (float("nan"), 0.0)])
+def test_places_that_are_not_on_earth(degrees: tuple[float, float]) -> None:
+    with pytest.raises(UsageError, match="latitudes"):
+        Location(*degrees)
+
+
+def test_there_must_be_a_broker() -> None:
+    with pytest.raises(UsageError, match="no broker"):
+        nearest(HELSINKI, [])
+    with pytest.raises(UsageError, match="no broker"):
+        round_robin(0, 0)
+    with pytest.raises(UsageError, match="no broker"):
+        at_random(Random(1), 0)
+    with pytest.raises(UsageError, match="no broker"):
+        least_loaded([])

@@ -41,7 +41,7 @@ ALLOWED = {
     "channels": {"content"},
     "datacluster": {"content", "spark", "channels", "client", "rest"},
     "coordinator": {"content", "balance", "spark", "rest", "wire"},
-    "rest": {"wire"},
+    "rest": {"content", "wire", "channels"},
     "experiments": {
         "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",
         "live", "placement", "balance", "coordinator", "datacluster", "spark",

@@ -105,7 +105,7 @@ class MemoryCluster:
             except TimeoutError:
                 pass
         self._check()
-        return Notices(notices=self._notices[request.after :])
+        return Notices(notices=self._notices[request.after :], through=len(self._notices))
 
     async def pull(self, request: Pull) -> PullAnswer:
         await asyncio.sleep(0)

@@ -85,7 +85,10 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notices(msgspec.Struct, frozen=True, kw_only=True):
+    """All there have been up to the number `through`."""
+
     notices: list[Notice]
+    through: int
 
 
 class PullFrom(msgspec.Struct, frozen=True, kw_only=True):

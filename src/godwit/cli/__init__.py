@@ -4,6 +4,7 @@ running.py      broker, up, topology
 talking.py      pub, sub, adv, explain
 moving.py       move
 coordinating.py coordinator, brokers
+clustering.py   datacluster, execute, load, dataset list, channel list|show|explain
 simulating.py   demo, simulate, replay
 experimenting.py  lab list, lab run, lab report
 """
@@ -14,7 +15,7 @@ import sys
 
 import typer
 
-from godwit.cli import coordinating, experimenting, moving, running, simulating, talking
+from godwit.cli import clustering, coordinating, experimenting, moving, running, simulating, talking
 from godwit.errors import GodwitError
 
 app = typer.Typer(
@@ -35,10 +36,15 @@ for command in (
     moving.move,
     coordinating.coordinator,
     coordinating.brokers,
+    clustering.datacluster,
+    clustering.execute,
+    clustering.load,
     simulating.simulate,
     simulating.replay,
 ):
     app.command()(command)
+app.add_typer(clustering.dataset, name="dataset")
+app.add_typer(clustering.channel, name="channel")
 app.add_typer(experimenting.lab, name="lab")
 
 

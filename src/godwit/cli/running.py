@@ -46,6 +46,12 @@ Config = Annotated[
 Secret = Annotated[
     str, typer.Option(envvar="GODWIT_SECRET", help="Shared by the brokers of a network.")
 ]
+DataCluster = Annotated[
+    str | None, typer.Option(help="Where channels are found: http://HOST:PORT of a data cluster.")
+]
+Coordinator = Annotated[
+    str | None, typer.Option(help="To whom the broker reports its load: http://HOST:PORT.")
+]
 Trace = Annotated[
     Path | None, typer.Option(help="A folder to write all that happens to; needs godwit[lab].")
 ]
@@ -59,6 +65,8 @@ def broker(
     http: Http = None,
     config: Config = None,
     secret: Secret = "",
+    datacluster: DataCluster = None,
+    coordinator: Coordinator = None,
     trace: Trace = None,
     log_level: Level = "info",
     log_format: Annotated[LogFormat, typer.Option(help="text or json.")] = "text",
@@ -68,6 +76,9 @@ def broker(
     """Run one broker in this process, until SIGTERM or Ctrl-C."""
     configure(log_level, log_format, broker=id)
     network = _traced(_network(id, config, secret), trace)
+    services = {"datacluster": datacluster, "coordinator": coordinator}
+    known = {key: url for key, url in services.items() if url is not None}
+    network = checked(msgspec.structs.replace(network, **known))
     given = {"listen": listen, "links": link or None, "http": http}
     changes = {key: value for key, value in given.items() if value is not None}
     settings = checked(msgspec.structs.replace(network.of(id), **changes))

@@ -105,7 +105,7 @@ class Follower:
         finally:
             self.line.abort()  # Without a goodbye, so that the broker waits for the next.
 
-    async def end(self) -> None:
+    def end(self) -> None:
         """Give the subscription up, for good."""
         self.line.hang_up("the feed has ended")
 

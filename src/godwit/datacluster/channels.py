@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -124,6 +124,11 @@ class Channels:
 
     # -- what brokers ask ----------------------------------------------------------------------
 
+    def begin_broker(self, broker: str, *, now_s: float) -> int:
+        """A broker has started: it holds what it will ask for.  The number of the last notice."""
+        self._subscriptions.release_all(broker, now_s=now_s)
+        return self._results.last_notice()
+
     def subscribe(self, broker: str, channel: str, arguments: Mapping[str, object]) -> Subscribed:
         return self.subscribe_all(broker, channel, [arguments])[0]
 
@@ -150,6 +155,12 @@ class Channels:
     def pull(self, channel: str, positions: Mapping[int, Position], *, limit_bytes: int) -> Pulled:
         known = self._definitions.known(channel)
         return self._results.pull(known.id, positions, limit_bytes=limit_bytes)
+
+    def channels_of(self, subscriptions: Iterable[int]) -> dict[int, str]:
+        """The name of the channel of each subscription that there is."""
+        names = {known.id: known.channel.name for known in self._definitions.all()}
+        found = self._subscriptions.channels_of(subscriptions)
+        return {id: names[channel] for id, channel in found.items() if channel in names}
 
     # -- executions ----------------------------------------------------------------------------
 

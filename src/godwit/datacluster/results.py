@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channel_query import SUBSCRIPTION
+from godwit.datacluster.channel_tables import SEQUENCE, current
 from godwit.datacluster.executions import DONE
 from godwit.datacluster.result_files import BYTES, ORDINAL, Integers, ResultFiles
 from godwit.datacluster.subscriptions import Position, Subscriptions
@@ -57,6 +58,12 @@ class Pulled(msgspec.Struct, frozen=True):
     is_complete: bool
     """There is no more at this moment."""
 
+    through: int
+    """If it is complete, the last execution that was looked at."""
+
+    moments_s: dict[int, float]
+    """When the executions began."""
+
     kept_from: int
     """Results of earlier executions may be gone: nobody needed them any more, or too long."""
 
@@ -87,26 +94,31 @@ class Results:
                 notices.append(Notice(row["sequence"], name, row["number"], ids, sizes))
         return Notices(notices, through=rows[-1]["sequence"] if rows else after)
 
+    def last_notice(self) -> int:
+        with self._catalog.transaction() as connection:
+            return current(connection, SEQUENCE)
+
     def pull(
         self, channel_id: int, positions: Mapping[int, Position], *, limit_bytes: int
     ) -> Pulled:
         """Rows behind the position of each subscription, about `limit_bytes`, at least one."""
         oldest = min((position.execution for position in positions.values()), default=0)
         with self._catalog.transaction() as connection:
-            kept = [
-                row[0]
+            kept = {
+                row[0]: row[1]
                 for row in connection.execute(
-                    """SELECT number FROM executions
+                    """SELECT number, moment_s FROM executions
                     WHERE channel = ? AND number >= ? AND is_kept ORDER BY number""",
                     (channel_id, oldest),
                 )
-            ]
+            }
             row = connection.execute(
                 """SELECT min(CASE WHEN is_kept THEN number END), max(number) FROM executions
                 WHERE channel = ? AND state = ?""",
                 (channel_id, DONE),
             ).fetchone()
-        kept_from = row[0] if row[0] is not None else (row[1] or 0) + 1
+        through = row[1] or 0
+        kept_from = row[0] if row[0] is not None else through + 1
         rows: list[ResultRow] = []
         left_bytes = limit_bytes
         for number in kept:
@@ -118,9 +130,9 @@ class Results:
             taken = table.slice(0, max(fits, 0 if rows else 1))
             rows += _rows(taken, number)
             if taken.num_rows < table.num_rows:
-                return Pulled(rows, is_complete=False, kept_from=kept_from)
+                return Pulled(rows, False, number, kept, kept_from)
             left_bytes -= int(np.sum(taken[BYTES].to_numpy()))
-        return Pulled(rows, is_complete=True, kept_from=kept_from)
+        return Pulled(rows, True, through, kept, kept_from)
 
     def retain(self, channel_id: int, *, done_before_s: float) -> int:
         """Forget what is too old or not needed any more; how many executions' results (R2)."""

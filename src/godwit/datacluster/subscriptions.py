@@ -30,6 +30,9 @@ class Subscribed(msgspec.Struct, frozen=True):
     after_execution: int
     """Results of later executions are for this holder."""
 
+    last_execution: int
+    """The last that was planned when it was asked for."""
+
 
 class Position(NamedTuple):
     execution: int
@@ -81,6 +84,14 @@ class Subscriptions:
                 """UPDATE holds SET released_s = coalesce(released_s, ?)
                 WHERE broker = ? AND subscription = ?""",
                 (now_s, broker, subscription),
+            )
+
+    def release_all(self, broker: str, *, now_s: float) -> None:
+        """The broker has started anew: whoever it had may come back."""
+        with self._catalog.transaction() as connection:
+            connection.execute(
+                "UPDATE holds SET released_s = coalesce(released_s, ?) WHERE broker = ?",
+                (now_s, broker),
             )
 
     def purge(self, *, released_before_s: float) -> int:
@@ -161,6 +172,18 @@ class Subscriptions:
             )
             return [(row[0], row[1], row[2]) for row in rows]
 
+    def channels_of(self, ids: Iterable[int]) -> dict[int, int]:
+        """The channel of each subscription that is in force."""
+        with self._catalog.transaction() as connection:
+            found: dict[int, int] = {}
+            for id in ids:
+                row = connection.execute(
+                    "SELECT channel FROM subscriptions WHERE id = ? AND removed IS NULL", (id,)
+                ).fetchone()
+                if row is not None:
+                    found[id] = row[0]
+            return found
+
     def counts(self) -> dict[int, int]:
         """How many are in force, by channel id."""
         with self._catalog.transaction() as connection:
@@ -187,7 +210,7 @@ def _hold(
         ON CONFLICT DO UPDATE SET released_s = NULL RETURNING after_execution""",
         (broker, row[0], after, after, LAST_ORDINAL),
     ).fetchone()
-    return Subscribed(row[0], held[0])
+    return Subscribed(row[0], held[0], after)
 
 
 def _remove_unheld(connection: sqlite3.Connection, subscriptions: Iterable[int]) -> int:

@@ -158,6 +158,19 @@ class Channels:
         waiting_bytes = port.stream.pending_bytes + port.stream.unacknowledged_bytes
         return waiting_bytes < self._node.limits.window_bytes
 
+    def online(self) -> dict[str, list[int]]:
+        """Who is here, and which back-end subscriptions it has a part in."""
+        held = self.desk.subscribers()
+        return {client: ids for client, ids in held.items() if self._is_here(client)}
+
+    def _is_here(self, client: str) -> bool:
+        port = self._node.ports.get(Client(client))
+        return port is not None and port.is_connected
+
+    def rates_of(self, held: dict[str, list[int]], now_s: float) -> dict[int, float]:
+        """What each of these brings in, in bytes per second."""
+        return self.rates.bytes_per_s({id for ids in held.values() for id in ids}, now_s)
+
     # -- the data cluster ----------------------------------------------------------------------
 
     async def _keep(self, step: Callable[[], Awaitable[None]]) -> None:
@@ -182,8 +195,8 @@ class Channels:
         asked = NoticesAfter(broker=name, after=self._heard, wait_s=NOTICES_S)
         answer = await self._cluster.notices(asked)
         self.trouble = None
+        self._heard = answer.through
         for notice in answer.notices:
-            self._heard = max(self._heard, notice.number)
             self.desk.ready(notice.subscriptions, notice.execution)
         self._may_pull.set()
 

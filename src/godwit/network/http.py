@@ -96,6 +96,7 @@ class BrokerCollector(Collector):
         yield from self._traced()
         yield from self._peers()
         yield from self._load()
+        yield from self._channels()
 
     def _traffic(self) -> Iterator[Metric]:
         node = self._node
@@ -157,6 +158,32 @@ class BrokerCollector(Collector):
     def _of(self, *, is_client: bool = False) -> list[Port]:
         ports = self._node.ports.values()
         return [port for port in ports if isinstance(port.hop, Client) == is_client]
+
+    def _channels(self) -> Iterator[Metric]:
+        channels = self._node.channels
+        if channels is None:
+            return
+        desk = channels.desk
+        figures = {
+            "godwit_fe_subscriptions": ("Subscriptions to channels.", desk.front_ends),
+            "godwit_be_subscriptions": ("Those in the data cluster for them.", desk.back_ends),
+            "godwit_sharing_ratio": (
+                "Front-end for one back-end subscription.",
+                desk.sharing_ratio,
+            ),
+            "godwit_datacluster_up": ("Does the data cluster answer?", channels.trouble is None),
+        }
+        for name, (text, value) in figures.items():
+            yield GaugeMetricFamily(name, text, value)
+        yield CounterMetricFamily(
+            "godwit_channel_bytes_in", "Results pulled from the data cluster.", channels.bytes_in
+        )
+        yield CounterMetricFamily(
+            "godwit_channel_bytes_out", "Results pushed to clients.", channels.bytes_out
+        )
+        yield CounterMetricFamily(
+            "godwit_channel_rows", "Rows of results pushed to clients.", channels.rows_out
+        )
 
     def _load(self) -> Iterator[Metric]:
         node = self._node

@@ -21,6 +21,7 @@ from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
 from godwit.errors import UsageError
 from godwit.network.admission import Admission
+from godwit.network.channels import Channels
 from godwit.network.dialling import Dialler
 from godwit.network.node import BrokerNode
 from godwit.network.port import ClientPort, LinkPort, Port
@@ -52,6 +53,7 @@ class BrokerServer:
     ) -> None:
         """`listener` is the socket to listen on, if there is one already."""
         self.settings = settings
+        self._network = network
         self.tracing = tracing_of(network, settings)
         self.node = make_node(network, settings, self.tracing)
         self.diallers = [
@@ -68,6 +70,7 @@ class BrokerServer:
         self._tasks: list[asyncio.Task[None]] = []
         self._http: contextlib.AbstractAsyncContextManager[str] | None = None
         self.http_url: str | None = None
+        self._services = contextlib.AsyncExitStack()
 
     @property
     def url(self) -> str:
@@ -94,6 +97,7 @@ class BrokerServer:
         if self.tracing is not None:
             self.tracing.start(self.node)
         self._tasks = [asyncio.create_task(dialler.run()) for dialler in self.diallers]
+        await self._use_services()
         log.info("listening", extra={"broker": self.node.name, "url": self.url})
         return self
 
@@ -110,6 +114,7 @@ class BrokerServer:
         await self._part_from(LinkPort, deadline_s)
         assert self._listener is not None
         self._listener.close()
+        await self._services.aclose()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -130,6 +135,26 @@ class BrokerServer:
 
             self._http = serve(application(self), *address(self.settings.http))
             self.http_url = await self._http.__aenter__()
+
+    async def _use_services(self) -> None:
+        """The data cluster and the coordinator, if there are; HTTP costs a second to import."""
+        network, node = self._network, self.node
+        if network.datacluster is not None:
+            from godwit.network.datacluster import RemoteDataCluster  # noqa: PLC0415
+
+            cluster = RemoteDataCluster(network.datacluster, network.secret)
+            self._services.push_async_callback(cluster.close)
+            node.channels = Channels(node, cluster)
+            self._services.push_async_callback(node.channels.stop)
+            node.channels.start()
+        if network.coordinator is not None:
+            from godwit.network.reporting import Reporter  # noqa: PLC0415
+            from godwit.rest.calling import Caller  # noqa: PLC0415
+
+            caller = Caller(network.coordinator, secret=network.secret)
+            self._services.push_async_callback(caller.close)
+            reporter = Reporter(node, caller, http=self.http_url, location=self.settings.location)
+            self._tasks.append(asyncio.create_task(reporter.run()))
 
     async def linked(self) -> None:
         """Wait until every link that this broker dials is there."""

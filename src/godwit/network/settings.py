@@ -23,6 +23,8 @@ FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
 
     [placement]              # off without it: publishers stay where they are
     policy = "grape"
+
+and at the top, if there are such: `datacluster` and `coordinator`, each http://HOST:PORT.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
 from godwit.placement.settings import PlacementSettings, policy_of
+from godwit.rest import bcs
 from godwit.wire.addresses import address, url_address
 from godwit.wire.frames import Name, Text
 
@@ -134,6 +137,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     links: list[str] = []
     """Neighbours this broker dials: godwit://HOST:PORT, or ids of the same file."""
 
+    location: bcs.Location | None = None
+    """Latitude and longitude, for a coordinator that sends clients to the nearest broker."""
+
     output_bandwidth_bytes_s: Annotated[float, msgspec.Meta(gt=0)] = 125_000_000.0
     """What the broker's network takes; its output utilisation is measured against it."""
 
@@ -144,6 +150,12 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     secret: Text = ""
     """Brokers link only with brokers that have the same one."""
 
+    datacluster: str | None = None
+    """http://HOST:PORT, where brokers find channels; none unless it is set."""
+
+    coordinator: str | None = None
+    """http://HOST:PORT, to whom brokers report their load; none unless it is set."""
+
     limits: Limits = Limits()
     trace: TraceSettings = TraceSettings()
     placement: PlacementSettings | None = None
@@ -151,6 +163,11 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
+        for url in (self.datacluster, self.coordinator):
+            if url is not None:
+                from godwit.rest.calling import server_url  # noqa: PLC0415  Slow, used by few.
+
+                server_url(url)
         ids = [broker.id for broker in self.broker]
         if len(set(ids)) != len(ids):
             twice = next(id for id in ids if ids.count(id) > 1)
@@ -228,8 +245,8 @@ def load_network(path: Path) -> NetworkSettings:
 def dump_network(network: NetworkSettings) -> str:
     """As TOML, without what is as it would be anyway."""
     lines = [f'overlay = "{network.overlay}"']
-    if network.secret:
-        lines.append(f"secret = {_json(network.secret)}")
+    texts = [(key, getattr(network, key)) for key in ("secret", "datacluster", "coordinator")]
+    lines += [f"{key} = {_json(text)}" for key, text in texts if text]
     changed = _changes(network.limits, Limits())
     if changed:
         lines += ["", "[limits]", *(f"{key} = {value}" for key, value in changed.items())]
@@ -248,6 +265,11 @@ def dump_network(network: NetworkSettings) -> str:
             lines.append(f'address = "{broker.address}"')
         if broker.http is not None:
             lines.append(f'http = "{broker.http}"')
+        if broker.location is not None:
+            place = broker.location
+            lines.append(
+                f"location = {{ latitude = {place.latitude}, longitude = {place.longitude} }}"
+            )
         if broker.links:
             quoted = ", ".join(f'"{link}"' for link in broker.links)
             lines.append(f"links = [{quoted}]")

@@ -71,6 +71,9 @@ class Caller:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         await self._client.aclose()
 
     async def call(

@@ -1,0 +1,240 @@
+"""The data cluster as a process: HTTP, feeds, and Spark in threads.
+
+async with DataClusterServer(settings) as server:
+    server.url
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from godwit.channels.requests import Notices, NoticesAfter, Unsubscribe
+from godwit.datacluster.cluster import Cluster
+from godwit.datacluster.feeding import Feeding, posted
+from godwit.datacluster.segments import FullError
+from godwit.datacluster.settings import DataClusterSettings
+from godwit.datacluster.showing import channels_shown, datasets_shown, one_channel_shown
+from godwit.datacluster.statements import CreateFeed, DropFeed
+from godwit.rest import datacluster as api
+from godwit.rest.answering import application, json_response, metrics_route
+from godwit.rest.errors import RestError
+from godwit.rest.operations import Answer, Asked, served
+from godwit.rest.serving import serve
+from godwit.spark.session import spark_session
+from godwit.wire.addresses import address
+
+log = logging.getLogger("godwit.datacluster")
+
+#: For a feed to be in effect, when it is created.
+FEED_S = 10.0
+THREADS = 16
+
+
+class DataClusterServer:
+    def __init__(self, settings: DataClusterSettings) -> None:
+        self.settings = settings
+        self.url = ""
+        self.records_taken = 0
+        self._stack = contextlib.AsyncExitStack()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="datacluster")
+        self._has_results = asyncio.Event()
+        self._posting = asyncio.Lock()
+        self._cluster: Cluster | None = None
+        self._feeding: Feeding | None = None
+
+    @property
+    def cluster(self) -> Cluster:
+        assert self._cluster is not None, "not started"
+        return self._cluster
+
+    @property
+    def feeding(self) -> Feeding:
+        assert self._feeding is not None, "not started"
+        return self._feeding
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        log.info("answering", extra={"url": self.url})
+        return self
+
+    async def _start(self) -> None:
+        settings, loop = self.settings, asyncio.get_running_loop()
+        loop.set_default_executor(self._threads)
+
+        def on_results() -> None:
+            loop.call_soon_threadsafe(self._announce)
+
+        spark = await asyncio.to_thread(
+            spark_session, settings.master, application=f"godwit {settings.name}"
+        )
+        self._stack.push_async_callback(asyncio.to_thread, spark.stop)
+        self._cluster = await asyncio.to_thread(Cluster, spark, settings, on_results=on_results)
+        self._stack.push_async_callback(asyncio.to_thread, self._cluster.close)
+        self._feeding = Feeding(
+            self._cluster.landing, name=settings.name, url=settings.broker, secret=settings.secret
+        )
+        self._stack.push_async_callback(self._feeding.stop)
+        self._feeding.start_all()
+        listening = serve(self._application(), *address(settings.listen))
+        self.url = await self._stack.enter_async_context(listening)
+        self._stack.callback(self._announce)  # Nobody need wait any more.
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+        log.info("stopped")
+
+    def _announce(self) -> None:
+        self._has_results.set()
+        self._has_results = asyncio.Event()
+
+    # -- answering -----------------------------------------------------------------------------
+
+    def _application(self) -> Starlette:
+        brokers, cluster = self.cluster.brokers, self.cluster
+        return application(
+            [
+                served(api.CREATE_BROKER, _in_thread(brokers.create_broker)),
+                served(api.SUBSCRIBE, _in_thread(brokers.subscribe)),
+                served(api.UNSUBSCRIBE, self._unsubscribe),
+                served(api.NOTICES, self._notices),
+                served(api.PULL, _in_thread(brokers.pull)),
+                served(api.CREATE_CHANNEL, self._create_channel),
+                served(api.STATEMENT, self._statement),
+                served(api.RECORDS, self._records),
+                served(api.LOAD, self._load),
+                served(api.DATASETS, _in_thread(lambda _: datasets_shown(cluster))),
+                served(api.CHANNELS, _in_thread(lambda _: channels_shown(cluster.channels))),
+                served(api.CHANNEL, _in_thread(self._channel)),
+                served(api.EXPLAIN, _in_thread(self._explain)),
+            ],
+            title="Godwit data cluster",
+            secret=self.settings.secret,
+            routes=[metrics_route(_Collector(self)), Route("/healthz", self._healthz)],
+        )
+
+    async def _healthz(self, _request: Request) -> Response:
+        ingestion = {each.dataset: each.reason for each in self.cluster.landing.troubles()}
+        shown = {"feeds": self.feeding.troubles, "ingestion": ingestion}
+        is_healthy = not any(shown.values())
+        return json_response(
+            {"healthy": is_healthy, **shown}, status_code=200 if is_healthy else 503
+        )
+
+    async def _unsubscribe(self, request: Unsubscribe) -> api.Done:
+        await asyncio.to_thread(self.cluster.brokers.unsubscribe, request)
+        return api.Done()
+
+    async def _notices(self, request: NoticesAfter) -> Notices:
+        deadline_s = asyncio.get_running_loop().time() + request.wait_s
+        while True:
+            has_results = self._has_results
+            found = await asyncio.to_thread(self.cluster.brokers.notices, request)
+            if found.notices or found.through > request.after:
+                return found
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    await has_results.wait()
+            except TimeoutError:
+                return found
+
+    async def _create_channel(self, request: api.CreateChannel) -> api.Done:
+        return await self._statement(api.Statement(request.statement))
+
+    async def _statement(self, request: api.Statement) -> api.Done:
+        statement = await asyncio.to_thread(self.cluster.execute, request.text)
+        if isinstance(statement, CreateFeed):
+            self.feeding.start(statement.feed)
+            await self._wait_for(statement.feed.name)
+        elif isinstance(statement, DropFeed):
+            await self.feeding.end(statement.name)
+        return api.Done(type(statement).__name__)
+
+    async def _wait_for(self, feed: str) -> None:
+        if self.settings.broker is None:
+            return
+        with contextlib.suppress(TimeoutError):  # It is there; its trouble can be seen.
+            async with asyncio.timeout(FEED_S):
+                await self.feeding.in_effect(feed)
+
+    async def _records(self, request: api.Records) -> api.Taken:
+        inbox = await asyncio.to_thread(self.cluster.landing.inbox, request.dataset)
+        records = [bytes(record) for record in request.records]
+        try:
+            if request.producer is not None:
+                incoming = posted(records, request.producer, request.first_sequence)
+                taken = await asyncio.to_thread(inbox.take, incoming)
+            else:
+                async with self._posting:  # Numbers must rise in the order of arrival.
+                    incoming = posted(records, "", time.time_ns())
+                    taken = await asyncio.to_thread(inbox.take, incoming)
+        except FullError as error:
+            raise RestError(503, str(error), retry_after_s=1.0) from None
+        self.records_taken += taken.accepted
+        return api.Taken(taken.accepted, taken.rejected, taken.duplicates)
+
+    async def _load(self, request: api.Load) -> api.Done:
+        path = Path(request.path)
+        count = await asyncio.to_thread(self.cluster.landing.load, request.dataset, path)
+        return api.Done(f"{count} records")
+
+    def _channel(self, request: api.Named) -> api.ChannelShown:
+        return one_channel_shown(self.cluster.channels, request.name)
+
+    def _explain(self, request: api.Named) -> api.Explained:
+        explained = self.cluster.channels.explain(request.name)
+        return api.Explained(explained.statement, explained.plan)
+
+
+def _in_thread(answer: Callable[[Asked], Answer]) -> Callable[[Asked], Awaitable[Answer]]:
+    async def handler(request: Asked) -> Answer:
+        return await asyncio.to_thread(answer, request)
+
+    return handler
+
+
+class _Collector(Collector):
+    def __init__(self, server: DataClusterServer) -> None:
+        self._server = server
+
+    def collect(self) -> Iterable[Metric]:
+        cluster = self._server.cluster
+        yield CounterMetricFamily(
+            "godwit_records_posted", "Records taken over HTTP.", self._server.records_taken
+        )
+        rows = GaugeMetricFamily("godwit_dataset_rows", "Records stored.", labels=["dataset"])
+        waiting = GaugeMetricFamily(
+            "godwit_dataset_waiting_bytes", "Taken, and not ingested.", labels=["dataset"]
+        )
+        for dataset in datasets_shown(cluster).datasets:
+            rows.add_metric([dataset.name], dataset.rows)
+            waiting.add_metric([dataset.name], dataset.waiting_bytes)
+        yield from (rows, waiting)
+        subscriptions = GaugeMetricFamily(
+            "godwit_be_subscriptions", "Back-end subscriptions in force.", labels=["channel"]
+        )
+        took = GaugeMetricFamily(
+            "godwit_execution_seconds", "Of the last execution.", labels=["channel"]
+        )
+        for channel in channels_shown(cluster.channels).channels:
+            subscriptions.add_metric([channel.name], channel.subscriptions)
+            if channel.last and channel.last[0].took_s is not None:
+                took.add_metric([channel.name], channel.last[0].took_s)
+        yield from (subscriptions, took)

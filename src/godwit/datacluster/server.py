@@ -53,6 +53,7 @@ class DataClusterServer:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="datacluster")
         self._has_results = asyncio.Event()
         self._posting = asyncio.Lock()
+        self._is_stopping = False
         self._cluster: Cluster | None = None
         self._feeding: Feeding | None = None
 
@@ -85,6 +86,7 @@ class DataClusterServer:
         spark = await asyncio.to_thread(
             spark_session, settings.master, application=f"godwit {settings.name}"
         )
+        spark.sparkContext.setLogLevel("OFF")  # What fails is raised here, and logged by us.
         self._stack.push_async_callback(asyncio.to_thread, spark.stop)
         self._cluster = await asyncio.to_thread(Cluster, spark, settings, on_results=on_results)
         self._stack.push_async_callback(asyncio.to_thread, self._cluster.close)
@@ -95,11 +97,16 @@ class DataClusterServer:
         self._feeding.start_all()
         listening = serve(self._application(), *address(settings.listen))
         self.url = await self._stack.enter_async_context(listening)
-        self._stack.callback(self._announce)  # Nobody need wait any more.
+        self._stack.callback(self._let_go)
 
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
         log.info("stopped")
+
+    def _let_go(self) -> None:
+        """Of brokers that wait for results."""
+        self._is_stopping = True
+        self._announce()
 
     def _announce(self) -> None:
         self._has_results.set()
@@ -147,7 +154,7 @@ class DataClusterServer:
         while True:
             has_results = self._has_results
             found = await asyncio.to_thread(self.cluster.brokers.notices, request)
-            if found.notices or found.through > request.after:
+            if found.notices or found.through > request.after or self._is_stopping:
                 return found
             try:
                 async with asyncio.timeout_at(deadline_s):

@@ -13,6 +13,9 @@ from godwit.errors import UsageError
 LogFormat = Literal["text", "json"]
 LEVELS = ("debug", "info", "warning", "error")
 
+#: Libraries that tell of every step.
+CHATTY = ("httpx", "httpcore", "py4j", "pyspark", "uvicorn")
+
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 
 
@@ -23,6 +26,8 @@ def configure(level: str, format: LogFormat, **context: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json(context) if format == "json" else _Text(context))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for library in CHATTY:
+        logging.getLogger(library).setLevel(logging.WARNING)
 
 
 class _Fields(logging.Formatter):

@@ -139,7 +139,7 @@ class Processes:
         process = self._running.pop(broker)
         process.send_signal(signal.SIGKILL)
         await process.wait()
-        _let_go(process)
+        let_go(process)
 
     async def stop(self) -> dict[str, int]:
         """Stop all that run, gracefully; the answer is their exit codes."""
@@ -147,14 +147,15 @@ class Processes:
         for process in running.values():
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
-        waiting = [_ended(process) for process in running.values()]
+        waiting = [ended(process) for process in running.values()]
         codes = await asyncio.gather(*waiting)
         self._close_listeners()
         self._folder.cleanup()
         return dict(zip(running, codes, strict=True))
 
 
-async def _ended(process: asyncio.subprocess.Process) -> int:
+async def ended(process: asyncio.subprocess.Process) -> int:
+    """Wait for a process that was told to stop, but not for ever."""
     try:
         return await asyncio.wait_for(process.wait(), STOP_S)
     except TimeoutError:
@@ -162,10 +163,10 @@ async def _ended(process: asyncio.subprocess.Process) -> int:
             os.killpg(process.pid, signal.SIGKILL)
         return await process.wait()
     finally:
-        _let_go(process)
+        let_go(process)
 
 
-def _let_go(process: asyncio.subprocess.Process) -> None:
+def let_go(process: asyncio.subprocess.Process) -> None:
     """Close our ends of the pipes."""
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  There is no other way.
 

@@ -1,0 +1,205 @@
+"""Channels while processes are killed: every record reaches every subscriber once.
+
+    python -m benchmarks.channel_kills                # the data cluster and brokers, 5 times each
+
+Two broker processes and a data cluster.  A publisher at one broker numbers its records; they are
+fed into a dataset, and subscribers at both brokers ask a continuous channel for some of them.  Then
+the data cluster, Spark's driver included, or a broker is killed with SIGKILL, at random moments,
+and started again.  At the end each subscriber must have had each record that it asked for, once,
+and in the order of publishing from execution to execution.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+import msgspec
+import uvloop
+from rich.console import Console
+
+from godwit.client import ChannelEvents, Client, connect
+from godwit.network.processes import Processes
+from godwit.network.service import Service
+from godwit.network.settings import network_of
+from godwit.overlay.topology import chain
+from godwit.rest import datacluster as api
+from godwit.rest.calling import Caller
+
+DATASET = "CREATE DATASET Numbers (n BIGINT, kind INT, text STRING)"
+ADVERTISED = "class = 'N' and n is a number and kind is a number and text is a string"
+FEED = f'CREATE FEED numbers FROM FILTER "{ADVERTISED}" INTO Numbers'
+CHANNEL = """CREATE CHANNEL OfKind(wanted INT) CONTINUOUS AS
+SELECT n, text FROM NEW Numbers WHERE kind = :wanted"""
+KINDS = 3
+PER_S = 200.0
+#: Between kills, after whatever was killed is back.
+PAUSE_S = (1.0, 4.0)
+SETTLE_S = 300.0
+
+
+@dataclass(slots=True)
+class Reader:
+    """A subscriber, and all that it was told."""
+
+    kind: int
+    events: ChannelEvents
+    took: list[tuple[int, int]] = field(default_factory=list)
+    """Execution and number."""
+
+    async def read(self) -> None:
+        async for event in self.events:
+            number = event.content["n"]
+            assert isinstance(number, int)
+            self.took.append((event.execution, number))
+
+    def faults(self, published: int) -> list[str]:
+        wanted = list(range(self.kind, published, KINDS))
+        numbers = [number for _, number in self.took]
+        found = []
+        if missing := set(wanted) - set(numbers):
+            found.append(f"kind {self.kind}: {len(missing)} missing, the first is {min(missing)}")
+        if len(numbers) != len(set(numbers)):
+            found.append(f"kind {self.kind}: {len(numbers) - len(set(numbers))} came twice")
+        if surplus := set(numbers) - set(wanted):
+            found.append(f"kind {self.kind}: {len(surplus)} that nobody asked for")
+        if [n for _, n in sorted(self.took)] != sorted(numbers):
+            found.append(f"kind {self.kind}: executions are not in the order of publishing")
+        if [execution for execution, _ in self.took] != sorted(e for e, _ in self.took):
+            found.append(f"kind {self.kind}: executions came in another order")
+        return found
+
+
+@dataclass(slots=True)
+class Outcome:
+    published: int = 0
+    delivered: int = 0
+    kills: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    took_s: float = 0.0
+
+
+async def run(*, cluster_kills: int, broker_kills: int, seed: int, console: Console) -> Outcome:
+    outcome, start_s = Outcome(), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="godwit-") as folder:
+        listen = f"127.0.0.1:{free_port()}"
+        network = msgspec.structs.replace(network_of(chain(2)), datacluster=f"http://{listen}")
+        async with Processes(network) as brokers:
+            options = ("--listen", listen, "--folder", folder, "--broker", brokers.url("B1"))
+            async with Service("datacluster", *options) as cluster:
+                scene = Scene(brokers, cluster, Random(seed), outcome, console)
+                await scene.play(cluster_kills, broker_kills)
+    outcome.took_s = time.monotonic() - start_s
+    return outcome
+
+
+@dataclass(slots=True)
+class Scene:
+    brokers: Processes
+    cluster: Service
+    random: Random
+    outcome: Outcome
+    console: Console
+
+    async def play(self, cluster_kills: int, broker_kills: int) -> None:
+        async with Caller(self.cluster.url, answer_s=120.0) as caller:
+            for text in (DATASET, FEED, CHANNEL):
+                await caller.call(api.STATEMENT, api.Statement(text))
+        victims = ["data cluster"] * cluster_kills
+        victims += [self.random.choice(["B1", "B2"]) for _ in range(broker_kills)]
+        self.random.shuffle(victims)
+        async with contextlib.AsyncExitStack() as stack:
+            readers = [await self._reader(stack, kind) for kind in range(KINDS)]
+            publisher = await stack.enter_async_context(connect(self.brokers.url("B2")))
+            await publisher.advertise(ADVERTISED)
+            is_over = asyncio.Event()
+            publishing = asyncio.create_task(self._publish(publisher, is_over))
+            for victim in victims:
+                await asyncio.sleep(self.random.uniform(*PAUSE_S))
+                await self._kill(victim)
+            await asyncio.sleep(PAUSE_S[1])
+            is_over.set()
+            await publishing
+            await self._settle(readers)
+
+    async def _reader(self, stack: contextlib.AsyncExitStack, kind: int) -> Reader:
+        url = self.brokers.url(f"B{kind % 2 + 1}")
+        client = await stack.enter_async_context(connect(url, name=f"reader-{kind}"))
+        events = await stack.enter_async_context(client.subscribe_channel("OfKind", wanted=kind))
+        await events.in_effect()
+        reader = Reader(kind, events)
+        task = asyncio.create_task(reader.read())
+        stack.callback(task.cancel)
+        return reader
+
+    async def _publish(self, publisher: Client, is_over: asyncio.Event) -> None:
+        while not is_over.is_set():
+            n = self.outcome.published
+            await publisher.publish({"class": "N", "n": n, "kind": n % KINDS, "text": f"text {n}"})
+            self.outcome.published += 1
+            await asyncio.sleep(1 / PER_S)
+        await publisher.flush()
+
+    async def _kill(self, victim: str) -> None:
+        self.console.print(f"kill -9 {victim} after {self.outcome.published} records", style="dim")
+        self.outcome.kills.append(victim)
+        if victim == "data cluster":
+            await self.cluster.kill()
+            await self.cluster.start()
+        else:
+            await self.brokers.kill(victim)
+            await self.brokers.start(victim)
+
+    async def _settle(self, readers: Sequence[Reader]) -> None:
+        deadline_s = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline_s:
+            if sum(len(reader.took) for reader in readers) >= self.outcome.published:
+                break
+            await asyncio.sleep(0.2)
+        await asyncio.sleep(2.0)  # What comes twice may come late.
+        self.outcome.delivered = sum(len(reader.took) for reader in readers)
+        for reader in readers:
+            self.outcome.faults += reader.faults(self.outcome.published)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cluster-kills", type=int, default=5)
+    parser.add_argument("--broker-kills", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    console = Console()
+    outcome = uvloop.run(
+        run(
+            cluster_kills=given.cluster_kills,
+            broker_kills=given.broker_kills,
+            seed=given.seed,
+            console=console,
+        )
+    )
+    console.print(
+        f"{len(outcome.kills)} kills, {outcome.published:,} records published, "
+        f"{outcome.delivered:,} rows delivered in {outcome.took_s:.0f} s; "
+        f"{len(outcome.faults)} faults"
+    )
+    for fault in outcome.faults:
+        console.print(fault, style="red")
+    return 1 if outcome.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

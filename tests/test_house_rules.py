@@ -39,12 +39,13 @@ ALLOWED = {
     "lab": {"trace", "spark"},
     "balance": set[str](),
     "channels": {"content"},
-    "datacluster": {"content", "spark", "channels", "client", "rest"},
+    "datacluster": {"content", "spark", "channels", "client", "rest", "wire"},
     "coordinator": {"content", "balance", "spark", "rest", "wire"},
     "rest": {"content", "wire", "channels"},
+    "emergencies": {"content", "client", "network", "overlay", "rest", "workloads"},
     "experiments": {
         "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",
-        "live", "placement", "balance", "coordinator", "datacluster", "spark",
+        "live", "placement", "balance", "coordinator", "datacluster", "emergencies", "spark",
     },
 }  # fmt: skip
 #: Who may import experiments: they are for those who run them, and nothing depends on one.

@@ -25,7 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    simulating.demo,
     running.up,
     running.broker,
     running.topology,
@@ -43,6 +42,7 @@ for command in (
     simulating.replay,
 ):
     app.command()(command)
+app.add_typer(simulating.demo, name="demo")
 app.add_typer(clustering.dataset, name="dataset")
 app.add_typer(clustering.channel, name="channel")
 app.add_typer(experimenting.lab, name="lab")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Protocol
 
 import typer
+import uvloop
 from rich.console import Console
 from rich.progress import Progress
 
@@ -25,12 +26,21 @@ from godwit.simulation.stock_scenario import StockScenario
 Seed = Annotated[int, typer.Option(help="Another seed, another market.")]
 
 
-def demo(
+demo = typer.Typer(
+    help="Play a scenario through processes on this machine, and check every delivery."
+)
+
+
+@demo.callback(invoke_without_command=True)
+def stocks(
+    context: typer.Context,
     seed: Seed = 1,
     brokers: Annotated[int, typer.Option(min=1, max=63, help="Processes to start.")] = 7,
     seconds: Annotated[float, typer.Option(min=2, max=3600, help="Of publishing.")] = 20.0,
 ) -> None:
-    """Start broker processes, play stock quotes through them, and check every delivery."""
+    """Stock quotes through broker processes, unless another scenario is named."""
+    if context.invoked_subcommand is not None:
+        return
     scenario = StockScenario(
         publishers=10,
         subscribers_per_publisher=20,
@@ -41,6 +51,49 @@ def demo(
     )
     console = Console()
     _show(console, play_live(console, balanced_tree(brokers, fanout=2), scenario, seed=seed))
+
+
+@demo.command()
+def emergencies(
+    seed: Seed = 1,
+    users: Annotated[int, typer.Option(min=1, max=2_000, help="Who are told.")] = 400,
+    brokers: Annotated[int, typer.Option(min=2, max=20, help="Processes to start.")] = 5,
+    seconds: Annotated[
+        float, typer.Option(min=5, max=3600, help="After everybody has subscribed.")
+    ] = 90.0,
+    pace: Annotated[
+        float, typer.Option(min=1, max=10, help="So many times faster than in the paper.")
+    ] = 5.0,
+    placement: Annotated[
+        str, typer.Option(help="Where newcomers go: nearest, 'round robin', random.")
+    ] = "nearest",
+    strategy: Annotated[str, typer.Option(help="Who is moved where: ldm or sdm.")] = "sdm",
+    balance: Annotated[bool, typer.Option(help="Move subscribers, or leave them.")] = True,
+    roads: Annotated[
+        Path | None, typer.Option(help="A road map (WKT); streets at right angles without one.")
+    ] = None,
+) -> None:
+    """People told of emergencies by channels on Spark: coordinator, brokers, data cluster."""
+    from godwit.emergencies.scenario import EmergencyScenario  # noqa: PLC0415  Needs an extra.
+    from godwit.emergencies.showing import demonstrate  # noqa: PLC0415
+    from godwit.emergencies.showing import render as render_emergencies  # noqa: PLC0415
+
+    scenario = EmergencyScenario(
+        users=users,
+        brokers=brokers,
+        seconds=seconds,
+        pace=pace,
+        placement=placement,
+        strategy=strategy,
+        is_balanced=balance,
+        seed=seed,
+        roads=roads,
+    )
+    console = Console()
+    played, verdict = uvloop.run(demonstrate(console, scenario))
+    render_emergencies(console, played, verdict)
+    if verdict.faults:
+        raise typer.Exit(code=1)
 
 
 def simulate(

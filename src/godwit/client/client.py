@@ -421,9 +421,11 @@ class Client:
                 self._mover.on_asked(frame)
             case HowFar():
                 self._pinger.on_asked(frame)
-            case ChannelInEffect(id=channel_id):
-                if channel_id in self._channels:
-                    self._channels[channel_id].confirm()
+            case ChannelInEffect(id=channel_id, start=start):
+                results = self._channels.get(channel_id)
+                if results is not None:
+                    results.start = results.start or start
+                    results.confirm()
             case ChannelResults():
                 self._on_results(frame)
             case Refusal():

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 import msgspec
 
-from godwit.content.channels import ChannelSubscriptionId
+from godwit.content.channels import ChannelSubscriptionId, Position
 from godwit.content.filters import Filter
 from godwit.content.messages import SubscriptionId
 from godwit.content.values import Value
@@ -186,6 +186,8 @@ class ChannelEvents(Arrivals[ChannelEvent]):
         self.channel = channel
         self.arguments = arguments
         self.id = ChannelSubscriptionId("")
+        self.start: Position | None = None
+        """The first execution whose rows are delivered, and row; once it is in effect."""
 
     def _begin(self) -> None:
         self._subscriber.begin_channel(self)

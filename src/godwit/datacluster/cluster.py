@@ -46,6 +46,7 @@ class Cluster:
         """`on_results` is told, from some thread, that an execution is done."""
         folder = Path(settings.folder).resolve()
         self._on_results = on_results
+        self._keeps_history = settings.keeps_history
         self._catalog = Catalog(folder)
         self.storage = Storage(spark, self._catalog, folder)
         self.channels = Channels(
@@ -93,6 +94,8 @@ class Cluster:
             raise UsageError(f"dataset {dataset} is read by {', '.join(reading)}: drop that first")
 
     def _horizon(self, dataset: str) -> int:
+        if self._keeps_history:
+            return 0
         needed = self.channels.oldest_needed(dataset)
         return self.storage.last_batch(dataset) if needed is None else needed
 

@@ -45,6 +45,9 @@ class DataClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     interval_s: Annotated[float, msgspec.Meta(ge=0, le=3_600)] = 0.25
     """Between ingest batches, at least."""
 
+    keeps_history: bool = False
+    """Of datasets with a key, keep records also when there are later ones; and no retention."""
+
     retention_s: Seconds | None = None
     """Records of datasets without a key are kept so long; for ever unless it is set."""
 

@@ -80,6 +80,9 @@ def test_one_broker_has_nobody_to_share_with() -> None:
     core.report(report("B1", SIX), 1.0)
     assert not look(core, 2.0)
     assert core.plan().says == "there is nothing to balance between 1 brokers"
+    core.register_broker(broker_at(2), 3.0)
+    core.report(report("B2"), 3.0)
+    assert look(core, 4.0), "nothing has come of the first report yet"
 
 
 def test_a_look_needs_reports_that_are_newer_than_the_last() -> None:

@@ -41,7 +41,7 @@ SUBSCRIBERS = 12
 #: One BE subscription for each pair of subscribers, and one of their own.
 RATES = {be: 100.0 + be for be in range(6)} | {100 + n: 50.0 for n in range(SUBSCRIBERS)}
 OPTIONS = (
-    "--placement", "nearest", "--report-s", "0.5", "--hold-s", "1", "--moves-per-s", "10",
+    "--placement", "nearest", "--report-s", "2", "--hold-s", "1", "--moves-per-s", "10",
     "--alpha", "0.2",
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ from tests.network.scenes import (
     subscribed,
 )
 
+from godwit.client.line import Place
 from godwit.network.answering import Unanswered
 from godwit.network.settings import Limits
 from godwit.overlay.topology import chain
@@ -80,12 +81,12 @@ def test_a_subscriber_that_is_away_is_answered_for_by_its_broker() -> None:
             publishing(network, "B1") as paul,
             subscribed(network, "B2", "alice") as (alice, events),
         ):
-            opener = alice.line.places[0].opener
+            home = alice.line.places[0]
 
             async def nowhere(_connection: object) -> None:
                 raise ConnectionRefusedError
 
-            alice.line.places[0] = alice.line.places[0]._replace(opener=nowhere)
+            alice.line.places[0] = Place(home.where, nowhere)
             line_of(alice).lose()
             await paul.publish({"x": 1})
             await asyncio.sleep(0.01)
@@ -93,7 +94,7 @@ def test_a_subscriber_that_is_away_is_answered_for_by_its_broker() -> None:
             await paul.flush()
             port = client_port(network, "B2", "alice")
             assert port.traffic.isolations == 0, "it is away, and not slow"
-            alice.line.places[0] = alice.line.places[0]._replace(opener=opener)
+            alice.line.places[0] = home
             assert await numbers(events, 1) == [1]
             await paul.publish({"x": 2})
             await paul.flush()

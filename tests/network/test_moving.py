@@ -176,6 +176,11 @@ def test_only_this_machine_may_ask_and_no_web_page() -> None:
                 assert (await post(app, body, caller=caller))[0] == status
             text = [(b"content-type", b"text/plain")]
             assert (await post(app, body, headers=text))[0] == 415
+            network.nodes["B1"].secret = "pss"  # noqa: S105  Only here.
+            app = application(Observed(network.nodes["B1"]))
+            for shown, status in ((b"pss", 200), (b"psst", 403)):
+                known = [*JSON, (b"authorization", b"Bearer " + shown)]
+                assert (await post(app, body, caller="10.0.0.7", headers=known))[0] == status
 
     run(scenario())
 

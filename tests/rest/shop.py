@@ -78,7 +78,7 @@ class Shop:
     async def look(self, shelf: Shelf) -> Bill:
         return Bill(f"{shelf.number} {shelf.is_open} {shelf.limit}")
 
-    def application(self) -> Starlette:
+    def application(self, secret: str = SECRET) -> Starlette:
         return application(
             [
                 served(ORDER, self.order),
@@ -87,7 +87,7 @@ class Shop:
                 served(LOOK, self.look),
             ],
             title="Shop <1>",
-            secret=SECRET,
+            secret=secret,
             body_bytes_max=200,
         )
 

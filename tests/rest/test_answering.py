@@ -98,7 +98,7 @@ def test_the_fields_of_a_get_are_in_its_path_and_query() -> None:
     assert response.json() == {"text": "7 False 3"}
 
 
-async def from_elsewhere(shown: str | None) -> int:
+async def from_elsewhere(shown: str | None, secret: str = SECRET) -> int:
     """The status of a guarded operation, for a caller on another machine."""
     headers = [(b"content-type", b"application/json")]
     if shown is not None:
@@ -115,7 +115,7 @@ async def from_elsewhere(shown: str | None) -> int:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await Shop().application()(scope, receive, send)
+    await Shop().application(secret)(scope, receive, send)
     status: int = sent[0]["status"]
     return status
 
@@ -131,6 +131,11 @@ async def from_elsewhere(shown: str | None) -> int:
 )
 def test_who_knows_the_secret_may_ask_from_elsewhere(shown: str | None, status: int) -> None:
     assert run(from_elsewhere(shown)) == status
+
+
+def test_where_there_is_no_secret_nobody_knows_it() -> None:
+    assert run(from_elsewhere("Bearer ", secret="")) == 403
+    assert run(from_elsewhere(None, secret="")) == 403
 
 
 @pytest.mark.parametrize(

@@ -123,10 +123,10 @@ class Coordinator:
         self._waits_for = [b for b in live if self._reported_s(b) <= self._fresh_after_s]
         if self._waits_for:
             return None
-        self._fresh_after_s = now_s
         if len(live) < 2:
             self._says = f"there is nothing to balance between {len(live)} brokers"
             return None
+        self._fresh_after_s = now_s
         reports = self._reports_of(live)
         self._forget_rates()
         return Look(reports, dict(self._known_rates), self.rounds.held(now_s))

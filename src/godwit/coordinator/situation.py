@@ -8,9 +8,10 @@ N2  What a BE subscription brings is the highest of what brokers say of it: who 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -55,7 +56,8 @@ class Situation:
     def balance(self) -> Balance:
         if not self.brokers:
             return Balance()
-        fe, be = len(self.subscribers.held), len(np.unique(self.subscribers.held))
+        held = self.subscribers.held
+        fe, be = len(held), int(np.count_nonzero(np.bincount(held)))
         return Balance(
             brokers=len(self.brokers),
             subscribers=len(self.clients),
@@ -77,18 +79,29 @@ def situation(reports: Iterable[LoadReport], known_rates: Mapping[int, float]) -
     rates: dict[int, float] = {}
     for report in reports:
         for client, held in report.subscribers.items():
-            homes[client] = at[report.broker], sorted(set(held))
+            homes[client] = at[report.broker], held
         for be, rate in report.rates.items():
             rates[be] = max(rate, rates.get(be, 0.0))
     clients = sorted(homes)
-    numbers: dict[int, int] = {}
-    holdings = [
-        [numbers.setdefault(be, len(numbers)) for be in homes[client][1]] for client in clients
-    ]
-    rate_of = [rates.get(be, known_rates.get(be, 0.0)) for be in numbers]
+    rates = {**known_rates, **rates}
     return Situation(
         brokers=tuple(brokers),
         clients=tuple(clients),
-        subscribers=Subscribers.of(holdings, rate_of),
+        subscribers=_subscribers([homes[client][1] for client in clients], rates),
         home=np.array([homes[client][0] for client in clients], dtype=np.int32),
     )
+
+
+def _subscribers(holdings: Sequence[Sequence[int]], rates: Mapping[int, float]) -> Subscribers:
+    """BE subscriptions are numbered as planning likes it; what is held twice counts once."""
+    n = len(holdings)
+    owners = np.repeat(np.arange(n, dtype=np.int64), [len(held) for held in holdings])
+    named = np.fromiter(chain.from_iterable(holdings), dtype=np.int64, count=len(owners))
+    names, numbers = np.unique(named, return_inverse=True)
+    q = max(1, len(names))
+    cells = np.sort(owners * q + numbers)
+    cells = cells[np.diff(cells, prepend=-1) > 0]
+    starts = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(cells // q, minlength=n), out=starts[1:])
+    known = np.array([rates.get(be, 0.0) for be in names.tolist()], dtype=np.float64)
+    return Subscribers(starts, (cells % q).astype(np.int32), known)

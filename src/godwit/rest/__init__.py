@@ -7,4 +7,5 @@ describing.py   ... which describes itself: /openapi.json, /docs
 serving.py      an application on a port
 calling.py      asking, from another process
 moving.py       POST /move of a broker
+bcs.py          what brokers, users and the coordinator say to each other
 """

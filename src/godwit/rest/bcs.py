@@ -27,6 +27,10 @@ Rate = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 """Bytes per second."""
 
 
+BackendId = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""A BE subscription, as the data cluster numbers it."""
+
+
 class Location(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A place on earth, in degrees."""
 
@@ -82,11 +86,11 @@ class LoadReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broker: Name
     bytes_in_per_s: Rate
     bytes_out_per_s: Rate
-    rates: dict[int, Rate] = {}
+    rates: dict[BackendId, Rate] = {}
     """What each BE subscription brings, as a moving average.  One that the broker has not held for
     long enough to know is left out; then what was last known of it counts."""
 
-    subscribers: dict[Name, list[int]] = {}
+    subscribers: dict[Name, list[BackendId]] = {}
     """Who is online here, and the BE subscriptions behind its FE subscriptions."""
 
 

@@ -23,7 +23,7 @@ from godwit.errors import UsageError
 
 QUICK = LandingSettings(ingestion=IngestionSettings(interval_s=0.0, retry_s=0.1))
 REPORTS = "CREATE DATASET Reports (n INT, at TIMESTAMP)"
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 class Landed:
@@ -212,3 +212,42 @@ def test_a_static_dataset_takes_no_records(spark: SparkSession, tmp_path: Path) 
         assert it.storage.frame("Shelters", through=0).count() == 2
         with pytest.raises(UsageError, match="does not take records"):
             it.landing.inbox("Shelters")
+
+
+def test_wherever_ingestion_fails_a_batch_gets_in_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after each of its steps, one after the other."""
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        steps = (it.storage.folders, "publish"), (it.storage.files, "commit")
+        moments = [(*step, is_before) for step in steps for is_before in (True, False)]
+        for n, (owner, name, is_before) in enumerate(moments):
+            failing = FailsOnce(getattr(owner, name), is_before=is_before)
+            monkeypatch.setattr(owner, name, failing)
+            it.take(1 + 5 * n, 5)
+            count = len(good(5 + 5 * n))
+            it.wait(lambda count=count: it.position() == count)  # type: ignore[misc]
+            assert failing.has_failed
+            monkeypatch.undo()
+        assert it.numbers() == good(20)
+        it.wait(lambda: not it.landing.troubles())
+    with landed(spark, tmp_path) as it:
+        assert it.numbers() == good(20)
+        counting = it.storage.files.all_paths()
+        assert len(list((tmp_path / "data").glob("*/*.parquet"))) == len(counting)
+
+
+class FailsOnce:
+    def __init__(self, step: Callable[..., object], *, is_before: bool) -> None:
+        self._step = step
+        self._is_before = is_before
+        self.has_failed = False
+
+    def __call__(self, *arguments: object, **named: object) -> object:
+        if self.has_failed:
+            return self._step(*arguments, **named)
+        self.has_failed = True
+        if not self._is_before:
+            self._step(*arguments, **named)
+        raise OSError("as planned")

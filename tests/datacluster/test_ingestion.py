@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
@@ -125,6 +126,27 @@ def test_a_backlog_is_ingested_in_batches_of_limited_size(
         assert it.storage.last_batch("Reports") == 3
         new = it.storage.new("Reports", after=1, through=2).collect()
         assert sorted(row["n"] for row in new) == [4, 5, 6]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_it_can_be_stopped_at_any_moment(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    sent = 0
+    for turn in range(4):
+        with landed(spark, tmp_path) as it:
+            if not turn:
+                it.landing.execute(parse(REPORTS))
+            batches = it.storage.last_batch("Reports") + random.randrange(3)
+            while True:
+                it.take(sent + 1, 7)
+                sent += 7
+                if it.storage.last_batch("Reports") >= batches:
+                    break
+                time.sleep(random.uniform(0.0, 0.2))  # So that batches are several.
+    with landed(spark, tmp_path) as it:
+        it.wait(lambda: it.position() == len(good(sent)))
+        assert it.numbers() == good(sent)
+        it.wait(lambda: it.position("Reports_quarantine") == sent - len(good(sent)))
 
 
 def test_a_query_that_fails_says_so_and_is_tried_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Runs the benchmarks by name, shows what is being measured, and ends with one table.
 
-python -m benchmarks [matching] [simulator] [forwarding] [traces] [placement] [--quick]
+python -m benchmarks [matching] [simulator] [forwarding] [traces] [placement] [channels] [--quick]
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import forwarding, matching, placement, simulator, traces
+from benchmarks import channels, forwarding, matching, placement, simulator, traces
 from benchmarks.report import Row, as_table
 
 BENCHMARKS = {
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "forwarding": forwarding.rows,
     "traces": traces.rows,
     "placement": placement.rows,
+    "channels": channels.rows,
 }
 
 

@@ -92,7 +92,11 @@ class MemorySnapshots:
     def _frame(self, name: str, records: list[Record]) -> DataFrame:
         columns = self.dataset(name).columns
         schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in columns])
-        internal = [("_batch", pa.int64()), ("_position", pa.int64()), ("_accepted_s", pa.float64())]
+        internal = [
+            ("_batch", pa.int64()),
+            ("_position", pa.int64()),
+            ("_accepted_s", pa.float64()),
+        ]
         table = pa.Table.from_pylist([dict(record) for record in records], schema=schema)
         for field in internal:
             table = table.append_column(*field_of(field, table.num_rows))

@@ -186,7 +186,9 @@ class History:
             self.snapshots.records("Users", through=self.snapshots.last_batch("Users")),
             self.snapshots.records("Shelters", through=0),
         )
-        return {id: self.kind.expected(self.model.arguments[id], world) for id in self.model.in_force}
+        return {
+            id: self.kind.expected(self.model.arguments[id], world) for id in self.model.in_force
+        }
 
     # -- what came out -------------------------------------------------------------------------
 

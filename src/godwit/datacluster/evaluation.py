@@ -131,8 +131,8 @@ class Evaluation:
     ) -> DataFrame:
         names = {view: self._prefix + view.strip("_") for view in frames}
         for view, frame in frames.items():
-            # Selected from: Spark forgets what it has cached when a view of just that is dropped.
-            frame.select("*").createOrReplaceTempView(names[view])
+            # When a view is dropped, Spark forgets what it has cached if it is the same: it is not.
+            frame.where("true").createOrReplaceTempView(names[view])
         try:
             return self._spark.sql(_statement(self._one_pass, names, levels, moment_s))
         finally:

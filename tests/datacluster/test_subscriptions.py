@@ -1,0 +1,157 @@
+"""Subscriptions of brokers, and how Spark sees them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.datacluster.memory_snapshots import REPORTS, SHELTERS, USERS, MemorySnapshots
+
+from godwit.datacluster import subscription_table
+from godwit.datacluster.catalog import Catalog
+from godwit.datacluster.channel_statements import parse_channel_statement
+from godwit.datacluster.channels import Channels, ChannelSettings
+from godwit.datacluster.subscriptions import LAST_ORDINAL, Position, Subscribed
+from godwit.errors import UsageError
+
+OF_TYPE = """CREATE CHANNEL OfType(type STRING) EVERY 10 SECONDS AS
+    SELECT id FROM NEW Reports WHERE type = :type"""
+NEAR = """CREATE CHANNEL Near(lat DOUBLE, lon DOUBLE, radius DOUBLE) EVERY 10 SECONDS AS
+    SELECT id FROM NEW Reports WHERE distance(lat, lon, :lat, :lon) < :radius"""
+START = Position(0, LAST_ORDINAL)
+
+
+@pytest.fixture
+def snapshots(spark: SparkSession) -> MemorySnapshots:
+    return MemorySnapshots(spark, REPORTS, USERS, SHELTERS)
+
+
+@pytest.fixture
+def channels(spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path) -> Channels:
+    settings = ChannelSettings(offline_s=100.0, keep_s=1_000.0)
+    channels = Channels(spark, Catalog(tmp_path), snapshots, tmp_path, settings=settings)
+    channels.apply(parse_channel_statement(OF_TYPE), now_s=0.0)
+    return channels
+
+
+def report(snapshots: MemorySnapshots, id: int, type: str = "fire") -> None:
+    snapshots.append("Reports", [{"id": id, "type": type, "lat": 60.0, "lon": 25.0}])
+
+
+def ids(channels: Channels, subscription: int, channel: str = "OfType") -> list[object]:
+    pulled = channels.pull(channel, {subscription: START}, limit_bytes=10_000)
+    return [row.values["id"] for row in pulled.rows]
+
+
+def test_equal_arguments_are_one_subscription_for_all_brokers(channels: Channels) -> None:
+    first = channels.subscribe("A", "OfType", {"type": "fire"})
+    assert first == Subscribed(1, 0)
+    assert channels.subscribe("A", "oftype", {"TYPE": "fire"}) == first
+    assert channels.subscribe("B", "OfType", {"type": "fire"}) == first
+    assert channels.subscribe("B", "OfType", {"type": "Fire"}).id != first.id
+
+
+def test_it_takes_effect_at_the_next_execution(
+    channels: Channels, snapshots: MemorySnapshots
+) -> None:
+    old = channels.subscribe("A", "OfType", {"type": "fire"})
+    report(snapshots, 1)
+    channels.execute("OfType", now_s=10.0)
+    late = channels.subscribe("B", "OfType", {"type": "flood"})
+    again = channels.subscribe("C", "OfType", {"type": "fire"})
+    assert (late.after_execution, again) == (1, Subscribed(old.id, 1))
+    report(snapshots, 2, "flood")
+    channels.unsubscribe("A", old.id)
+    channels.unsubscribe("C", old.id)
+    report(snapshots, 3)
+    channels.execute("OfType", now_s=20.0)
+    assert ids(channels, late.id) == [2]
+    assert ids(channels, old.id) == [1]
+    assert channels.notices("C", after=0).notices == []
+
+
+def test_a_subscription_lasts_while_somebody_holds_it(channels: Channels) -> None:
+    held = channels.subscribe("A", "OfType", {"type": "fire"})
+    channels.subscribe("B", "OfType", {"type": "fire"})
+    channels.unsubscribe("A", held.id)
+    channels.unsubscribe("A", held.id)  # Again: the answer was lost.
+    assert channels.status("OfType").subscriptions == 1
+    channels.unsubscribe("B", held.id)
+    assert channels.status("OfType").subscriptions == 0
+    assert channels.subscribe("A", "OfType", {"type": "fire"}).id != held.id
+
+
+def test_who_is_offline_is_waited_for(channels: Channels, snapshots: MemorySnapshots) -> None:
+    held = channels.subscribe("A", "OfType", {"type": "fire"})
+    channels.release("A", held.id, now_s=1_000.0)
+    report(snapshots, 1)
+    channels.execute("OfType", now_s=1_010.0)
+    channels.tidy(now_s=1_100.0)
+    assert channels.subscribe("A", "OfType", {"type": "fire"}) == held
+    assert ids(channels, held.id) == [1]
+    channels.release("A", held.id, now_s=1_100.0)
+    channels.tidy(now_s=1_201.0)
+    assert channels.status("OfType").subscriptions == 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["' OR '1'='1", "x'; DROP TABLE subscriptions; --", "${type}", ":type", "\x00", "`", "{x}"],
+)
+def test_hostile_arguments_are_values(
+    channels: Channels, snapshots: MemorySnapshots, value: str
+) -> None:
+    other = channels.subscribe("A", "OfType", {"type": "fire"})
+    hostile = channels.subscribe("A", "OfType", {"type": value})
+    report(snapshots, 1)
+    report(snapshots, 2, value)
+    outcome = channels.execute("OfType", now_s=10.0)
+    assert outcome is not None
+    assert (outcome.error, outcome.rows) == (None, 2)
+    assert (ids(channels, other.id), ids(channels, hostile.id)) == ([1], [2])
+
+
+def test_an_unknown_channel_is_named(channels: Channels) -> None:
+    with pytest.raises(UsageError, match="there is no channel Nope"):
+        channels.subscribe("A", "Nope", {})
+    with pytest.raises(UsageError, match="needs the argument type"):
+        channels.subscribe("A", "OfType", {})
+
+
+def test_a_cached_base_and_what_came_later(
+    spark: SparkSession,
+    channels: Channels,
+    snapshots: MemorySnapshots,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a cache from 10 on, made anew after 5 changes: nobody is missed, and nothing stays."""
+    monkeypatch.setattr(subscription_table, "CACHED_MIN", 10)
+    monkeypatch.setattr(subscription_table, "CHANGES_MIN", 5)
+    channels.apply(parse_channel_statement(NEAR), now_s=0.0)
+    before = _cached(spark)
+    circles = [{"lat": 60.0, "lon": 25.0, "radius": 10.0 ** (n % 6)} for n in range(12)]
+    all_of_them = [circle | {"lon": 25.0 + n / 1e4} for n, circle in enumerate(circles)]
+    held = {s.id for s in channels.subscribe_all("A", "Near", all_of_them)}
+    for step in range(5):
+        report(snapshots, step)
+        outcome = channels.execute("Near", now_s=10.0 * step)
+        assert outcome is not None and outcome.error is None
+        plan = channels.explain("Near").plan
+        assert plan is not None and ("InMemoryTableScan" in plan)
+        expected = {id for id in held if 55.5 * (id - min(held) + 0.1) < 10.0 ** ((id - 1) % 6)}
+        got = {id for id in held if step in ids(channels, id, "Near")}
+        assert got >= expected, "who is near enough"
+        assert _cached(spark) == before + 1
+        gone = sorted(held - {min(held)})[0]
+        channels.unsubscribe("A", gone)
+        channels.tidy(now_s=0.0)
+        held.discard(gone)
+        new = {"lat": 60.0, "lon": 25.0, "radius": 4.0 + step}
+        held.add(channels.subscribe("A", "Near", new).id)
+    channels.close()
+    assert _cached(spark) == before
+
+
+def _cached(spark: SparkSession) -> int:
+    return int(spark.sparkContext._jsc.getPersistentRDDs().size())

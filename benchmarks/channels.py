@@ -15,7 +15,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -134,8 +134,15 @@ class Bench:
         start_s = time.perf_counter()
         outcome = self.channels.execute(name, now_s=time.time())
         taken_s = time.perf_counter() - start_s
-        assert outcome is not None and outcome.error is None, outcome
+        assert outcome is not None
+        assert outcome.error is None, outcome.error
         return taken_s, outcome.rows
+
+    def median_s(self, name: str, records: int) -> tuple[float, int]:
+        for _ in range(WARMING):
+            self.execution_s(name, records)
+        runs = [self.execution_s(name, records) for _ in range(EXECUTIONS)]
+        return statistics.median(taken_s for taken_s, _ in runs), runs[-1][1]
 
     def _arguments(self, name: str, n: int) -> Mapping[str, object]:
         if name == "equality":
@@ -156,13 +163,6 @@ class Bench:
         return pa.table(columns | self._places(count) | {"message": [RECORD_TEXT] * count})
 
 
-def median_s(measured: Callable[[], tuple[float, int]]) -> tuple[float, int]:
-    for _ in range(WARMING):
-        measured()
-    runs = [measured() for _ in range(EXECUTIONS)]
-    return statistics.median(taken_s for taken_s, _ in runs), runs[-1][1]
-
-
 def one_query_each(spark: SparkSession, records: int, folder: Path) -> list[Row]:
     """One pass for 1,000 subscriptions, against one query for each."""
     count = 1_000
@@ -170,10 +170,10 @@ def one_query_each(spark: SparkSession, records: int, folder: Path) -> list[Row]
     for name in CHANNELS:
         with Rented(spark, folder, count) as bench:
             bench.subscribe(name, count)
-            one_pass_s, _ = median_s(lambda: bench.execution_s(name, records))
+            one_pass_s, _ = bench.median_s(name, records)
         with Rented(spark, folder, count) as bench:
             bench.subscribe(name, 1)
-            single_s, _ = median_s(lambda: bench.execution_s(name, records))
+            single_s, _ = bench.median_s(name, records)
         all_s = single_s * count
         measure = f"s, one query each from {EXECUTIONS} of them"
         rows.append(Row(measure, name, count, all_s, one_pass_s, all_s / one_pass_s, 100))
@@ -186,7 +186,7 @@ def large(spark: SparkSession, name: str, folder: Path, bar_s: float, count: int
         bench.subscribe(name, count)
         subscribed_s = time.perf_counter() - start_s
         first_s, _ = bench.execution_s(name, 10_000)
-        taken_s, results = median_s(lambda: bench.execution_s(name, 10_000))
+        taken_s, results = bench.median_s(name, 10_000)
     return [
         Row("s to subscribe, in one call", name, count, None, subscribed_s, subscribed_s),
         Row("s, first execution: makes the cache", name, count, None, first_s, first_s),
@@ -204,12 +204,12 @@ def sharing(spark: SparkSession, folder: Path, count: int) -> list[Row]:
     for each in (1, 10, 100):
         with Rented(spark, folder, count) as bench:
             bench.subscribe("equality", count // each, brokers=1)
-            taken_s, _ = median_s(lambda: bench.execution_s("equality", 10_000))
+            taken_s, _ = bench.median_s("equality", 10_000)
         measure = f"s, {count:,} subscribers, {each} for each argument"
         rows.append(Row(measure, "equality", count // each, None, taken_s, taken_s))
     with Rented(spark, folder, count) as bench:
         bench.subscribe("equality", count // 100, brokers=10)
-        taken_s, _ = median_s(lambda: bench.execution_s("equality", 10_000))
+        taken_s, _ = bench.median_s("equality", 10_000)
     rows.append(
         Row("s, the same from 10 brokers", "equality", count // 100, None, taken_s, taken_s)
     )

@@ -1,4 +1,4 @@
-"""Random histories: people come and go, records arrive, the process dies at any step and starts anew.
+"""Random histories: people come and go, records arrive, the process dies and starts anew.
 
 The results of every execution are what plain Python says of the datasets and subscriptions at the
 moment when it was planned: nothing is missing, and nothing is there twice.
@@ -223,5 +223,4 @@ def test_every_execution_gives_what_plain_python_says(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     kind = KINDS[seed % len(KINDS)]
-    print(f"seed {seed}: {kind.name}")
     History(spark, tmp_path, kind, seed).run()

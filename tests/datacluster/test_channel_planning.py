@@ -50,7 +50,7 @@ REFUSED = {
         f"SELECT r.id {FROM} AND NOT EXISTS (SELECT 1 FROM Users u WHERE u.lat < r.lat)",
         "lacks a key",
     ),
-    "a type that does not fit": (f"SELECT r.id {FROM} AND lat LIKE at", "cannot be planned"),
+    "a type that does not fit": (f"SELECT r.id {FROM} AND lat = at", "cannot be planned"),
     "a number as a condition": (f"SELECT r.id {FROM} AND lat", "cannot be planned"),
     "a column that is not grouped": (
         f"SELECT r.lat, count(*) AS n {FROM} GROUP BY r.lon",

@@ -100,8 +100,7 @@ REFUSED = {
     "an unknown dataset": ("SELECT id FROM NEW Nope WHERE type = :t", "no dataset Nope"),
     "nothing new": ("SELECT id FROM Reports WHERE type = :t", "says NEW"),
     "new on the side": (
-        "SELECT u.lat FROM Users u LEFT JOIN NEW Reports r ON type = u.user_id"
-        " WHERE u.user_id = :t",
+        "SELECT u.lat FROM Users u LEFT JOIN NEW Reports r ON type = :t WHERE u.user_id = :t",
         "says NEW",
     ),
     "static, but new": (

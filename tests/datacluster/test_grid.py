@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
 from tests.datacluster.channel_kinds import metres
 
 from godwit.datacluster import grid
@@ -73,12 +75,20 @@ def _two_places(random: Random, apart_m: float) -> dict[str, float]:
     return {"lat": lat, "lon": lon, "lat2": other, "lon2": lon2, "radius": apart_m}
 
 
-def _frame(spark: SparkSession, pairs: list[dict[str, float]]):  # type: ignore[no-untyped-def]
-    return spark.createDataFrame(pa.Table.from_pylist(pairs)).alias("p")
+def _frame(spark: SparkSession, pairs: list[dict[str, float]]) -> DataFrame:
+    frame: DataFrame = spark.createDataFrame(pa.Table.from_pylist(pairs))
+    return frame.alias("p")
 
 
-def _shared(spark, pairs, box, point, level):  # type: ignore[no-untyped-def]
+def _shared(
+    spark: SparkSession,
+    pairs: list[dict[str, float]],
+    box: Sequence[grid.Interval],
+    point: Sequence[exp.Expr],
+    level: exp.Expr,
+) -> list[int]:
     """How many cells of its box each point is in."""
     cells, cell = grid.cells(box, level).sql("spark"), grid.cell(point, level).sql("spark")
     counted = _frame(spark, pairs).selectExpr(f"size(filter({cells}, c -> c = {cell})) AS n")
-    return counted.toArrow()["n"].to_pylist()
+    counts: list[int] = counted.toArrow()["n"].to_pylist()
+    return counts

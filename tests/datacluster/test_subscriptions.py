@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from pyspark.sql import SparkSession
-from tests.datacluster.memory_snapshots import REPORTS, SHELTERS, USERS, MemorySnapshots
+from tests.datacluster.memory_snapshots import MemorySnapshots
+from tests.datacluster.small_cluster import NEAR, ids, report
 
 from godwit.datacluster import subscription_table
-from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channel_statements import parse_channel_statement
-from godwit.datacluster.channels import Channels, ChannelSettings
-from godwit.datacluster.subscriptions import LAST_ORDINAL, Position, Subscribed
+from godwit.datacluster.channels import Channels
+from godwit.datacluster.subscriptions import Subscribed
 from godwit.errors import UsageError
-
-OF_TYPE = """CREATE CHANNEL OfType(type STRING) EVERY 10 SECONDS AS
-    SELECT id FROM NEW Reports WHERE type = :type"""
-NEAR = """CREATE CHANNEL Near(lat DOUBLE, lon DOUBLE, radius DOUBLE) EVERY 10 SECONDS AS
-    SELECT id FROM NEW Reports WHERE distance(lat, lon, :lat, :lon) < :radius"""
-START = Position(0, LAST_ORDINAL)
-
-
-@pytest.fixture
-def snapshots(spark: SparkSession) -> MemorySnapshots:
-    return MemorySnapshots(spark, REPORTS, USERS, SHELTERS)
-
-
-@pytest.fixture
-def channels(spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path) -> Channels:
-    settings = ChannelSettings(offline_s=100.0, keep_s=1_000.0)
-    channels = Channels(spark, Catalog(tmp_path), snapshots, tmp_path, settings=settings)
-    channels.apply(parse_channel_statement(OF_TYPE), now_s=0.0)
-    return channels
-
-
-def report(snapshots: MemorySnapshots, id: int, type: str = "fire") -> None:
-    snapshots.append("Reports", [{"id": id, "type": type, "lat": 60.0, "lon": 25.0}])
-
-
-def ids(channels: Channels, subscription: int, channel: str = "OfType") -> list[object]:
-    pulled = channels.pull(channel, {subscription: START}, limit_bytes=10_000)
-    return [row.values["id"] for row in pulled.rows]
 
 
 def test_equal_arguments_are_one_subscription_for_all_brokers(channels: Channels) -> None:
@@ -61,7 +31,7 @@ def test_it_takes_effect_at_the_next_execution(
     late = channels.subscribe("B", "OfType", {"type": "flood"})
     again = channels.subscribe("C", "OfType", {"type": "fire"})
     assert (late.after_execution, again) == (1, Subscribed(old.id, 1))
-    report(snapshots, 2, "flood")
+    report(snapshots, 2, type="flood")
     channels.unsubscribe("A", old.id)
     channels.unsubscribe("C", old.id)
     report(snapshots, 3)
@@ -105,7 +75,7 @@ def test_hostile_arguments_are_values(
     other = channels.subscribe("A", "OfType", {"type": "fire"})
     hostile = channels.subscribe("A", "OfType", {"type": value})
     report(snapshots, 1)
-    report(snapshots, 2, value)
+    report(snapshots, 2, type=value)
     outcome = channels.execute("OfType", now_s=10.0)
     assert outcome is not None
     assert (outcome.error, outcome.rows) == (None, 2)
@@ -136,14 +106,14 @@ def test_a_cached_base_and_what_came_later(
     for step in range(5):
         report(snapshots, step)
         outcome = channels.execute("Near", now_s=10.0 * step)
-        assert outcome is not None and outcome.error is None
-        plan = channels.explain("Near").plan
-        assert plan is not None and ("InMemoryTableScan" in plan)
+        assert outcome is not None
+        assert outcome.error is None
+        assert "InMemoryTableScan" in (channels.explain("Near").plan or "")
         expected = {id for id in held if 55.5 * (id - min(held) + 0.1) < 10.0 ** ((id - 1) % 6)}
         got = {id for id in held if step in ids(channels, id, "Near")}
         assert got >= expected, "who is near enough"
         assert _cached(spark) == before + 1
-        gone = sorted(held - {min(held)})[0]
+        gone = min(held - {min(held)})
         channels.unsubscribe("A", gone)
         channels.tidy(now_s=0.0)
         held.discard(gone)

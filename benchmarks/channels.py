@@ -16,6 +16,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,9 @@ class Stored:
 
     def last_batch(self, name: str) -> int:
         return self._batches if name.lower() == "reports" else 0
+
+    def reading(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def frame(self, name: str, *, through: int) -> DataFrame:
         assert self._users is not None

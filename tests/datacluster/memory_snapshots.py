@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -82,6 +83,9 @@ class MemorySnapshots:
 
     def last_batch(self, name: str) -> int:
         return len(self._batches[name.lower()]) - 1
+
+    def reading(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def frame(self, name: str, *, through: int) -> DataFrame:
         return self._frame(name, self.records(name, through=through))

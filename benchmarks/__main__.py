@@ -1,7 +1,6 @@
 """Runs the benchmarks by name, shows what is being measured, and ends with one table.
 
-python -m benchmarks [matching] [simulator] [forwarding] [traces] [placement] [planning] [--quick]
-python -m benchmarks [matching] [simulator] [forwarding] [traces] [placement] [ingest] [--quick]
+python -m benchmarks [NAME ...] [--quick]
 """
 
 from __future__ import annotations
@@ -11,7 +10,16 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import forwarding, ingest, matching, placement, planning, simulator, traces
+from benchmarks import (
+    channels,
+    forwarding,
+    ingest,
+    matching,
+    placement,
+    planning,
+    simulator,
+    traces,
+)
 from benchmarks.report import Row, as_table
 
 BENCHMARKS = {
@@ -22,6 +30,7 @@ BENCHMARKS = {
     "placement": placement.rows,
     "planning": planning.rows,
     "ingest": ingest.rows,
+    "channels": channels.rows,
 }
 
 

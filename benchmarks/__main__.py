@@ -1,6 +1,6 @@
 """Runs the benchmarks by name, shows what is being measured, and ends with one table.
 
-python -m benchmarks [matching] [simulator] [forwarding] [traces] [placement] [planning] [--quick]
+python -m benchmarks [NAME ...] [--quick]
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ import sys
 
 from rich.console import Console
 
-from benchmarks import forwarding, matching, placement, planning, simulator, traces
+from benchmarks import (
+    channels,
+    forwarding,
+    ingest,
+    matching,
+    placement,
+    planning,
+    simulator,
+    traces,
+)
 from benchmarks.report import Row, as_table
 
 BENCHMARKS = {
@@ -20,6 +29,8 @@ BENCHMARKS = {
     "traces": traces.rows,
     "placement": placement.rows,
     "planning": planning.rows,
+    "ingest": ingest.rows,
+    "channels": channels.rows,
 }
 
 

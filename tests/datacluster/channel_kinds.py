@@ -233,7 +233,7 @@ KINDS = (
         "without parameters",
         "",
         "SELECT id FROM NEW Reports WHERE severity > 1",
-        lambda random, centre: {},
-        lambda a, w: [(r["id"],) for r in w.new if number(r["severity"]) > 1],
+        lambda _, __: {},
+        lambda _, w: [(r["id"],) for r in w.new if number(r["severity"]) > 1],
     ),
 )

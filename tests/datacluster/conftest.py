@@ -5,10 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from tests.datacluster.memory_snapshots import MemorySnapshots
+from tests.datacluster.small_cluster import OF_TYPE, make, opened, small_snapshots
 from tests.spark import mark, spark
+
+from godwit.datacluster.channels import Channels
 
 __all__ = ["spark"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark(items, Path(__file__).parent)
+
+
+@pytest.fixture
+def snapshots(spark: SparkSession) -> MemorySnapshots:
+    return small_snapshots(spark)
+
+
+@pytest.fixture
+def channels(spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path) -> Channels:
+    """With the channel `OfType`."""
+    channels = opened(spark, snapshots, tmp_path)
+    make(channels, OF_TYPE)
+    return channels

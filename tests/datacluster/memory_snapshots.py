@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -83,6 +84,9 @@ class MemorySnapshots:
     def last_batch(self, name: str) -> int:
         return len(self._batches[name.lower()]) - 1
 
+    def reading(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def frame(self, name: str, *, through: int) -> DataFrame:
         return self._frame(name, self.records(name, through=through))
 
@@ -92,7 +96,11 @@ class MemorySnapshots:
     def _frame(self, name: str, records: list[Record]) -> DataFrame:
         columns = self.dataset(name).columns
         schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in columns])
-        internal = [("_batch", pa.int64()), ("_position", pa.int64()), ("_accepted_s", pa.float64())]
+        internal = [
+            ("_batch", pa.int64()),
+            ("_position", pa.int64()),
+            ("_accepted_s", pa.float64()),
+        ]
         table = pa.Table.from_pylist([dict(record) for record in records], schema=schema)
         for field in internal:
             table = table.append_column(*field_of(field, table.num_rows))

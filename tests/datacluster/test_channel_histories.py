@@ -1,4 +1,4 @@
-"""Random histories: people come and go, records arrive, the process dies at any step and starts anew.
+"""Random histories: people come and go, records arrive, the process dies and starts anew.
 
 The results of every execution are what plain Python says of the datasets and subscriptions at the
 moment when it was planned: nothing is missing, and nothing is there twice.
@@ -35,7 +35,7 @@ from godwit.datacluster.subscriptions import LAST_ORDINAL, Position
 
 BROKERS = ("A", "B", "C")
 STEPS = ("planned", "evaluated", "written", "committed")
-EXECUTIONS = 4
+EXECUTIONS = 3
 CHANNEL = "Watched"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -100,7 +100,7 @@ class History:
                 self._unsubscribe()
             if self.random.random() < 0.8:
                 self._ingest()
-            self._execute(self.random.choice([None, None, *STEPS]))
+            self._execute(self.random.choice([None, None, None, *STEPS]))
         self._check()
         self.channels.close()
         self.catalog.close()
@@ -186,7 +186,9 @@ class History:
             self.snapshots.records("Users", through=self.snapshots.last_batch("Users")),
             self.snapshots.records("Shelters", through=0),
         )
-        return {id: self.kind.expected(self.model.arguments[id], world) for id in self.model.in_force}
+        return {
+            id: self.kind.expected(self.model.arguments[id], world) for id in self.model.in_force
+        }
 
     # -- what came out -------------------------------------------------------------------------
 
@@ -221,5 +223,4 @@ def test_every_execution_gives_what_plain_python_says(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     kind = KINDS[seed % len(KINDS)]
-    print(f"seed {seed}: {kind.name}")
     History(spark, tmp_path, kind, seed).run()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,7 +24,7 @@ from godwit.errors import UsageError
 
 QUICK = LandingSettings(ingestion=IngestionSettings(interval_s=0.0, retry_s=0.1))
 REPORTS = "CREATE DATASET Reports (n INT, at TIMESTAMP)"
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 class Landed:
@@ -127,6 +128,27 @@ def test_a_backlog_is_ingested_in_batches_of_limited_size(
         assert sorted(row["n"] for row in new) == [4, 5, 6]
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_it_can_be_stopped_at_any_moment(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    sent = 0
+    for turn in range(4):
+        with landed(spark, tmp_path) as it:
+            if not turn:
+                it.landing.execute(parse(REPORTS))
+            batches = it.storage.last_batch("Reports") + random.randrange(3)
+            while True:
+                it.take(sent + 1, 7)
+                sent += 7
+                if it.storage.last_batch("Reports") >= batches:
+                    break
+                time.sleep(random.uniform(0.0, 0.2))  # So that batches are several.
+    with landed(spark, tmp_path) as it:
+        it.wait(lambda: it.position() == len(good(sent)))
+        assert it.numbers() == good(sent)
+        it.wait(lambda: it.position("Reports_quarantine") == sent - len(good(sent)))
+
+
 def test_a_query_that_fails_says_so_and_is_tried_again(spark: SparkSession, tmp_path: Path) -> None:
     with landed(spark, tmp_path) as it:
         it.landing.execute(parse(REPORTS))
@@ -212,3 +234,42 @@ def test_a_static_dataset_takes_no_records(spark: SparkSession, tmp_path: Path) 
         assert it.storage.frame("Shelters", through=0).count() == 2
         with pytest.raises(UsageError, match="does not take records"):
             it.landing.inbox("Shelters")
+
+
+def test_wherever_ingestion_fails_a_batch_gets_in_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after each of its steps, one after the other."""
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        steps = (it.storage.folders, "publish"), (it.storage.files, "commit")
+        moments = [(*step, is_before) for step in steps for is_before in (True, False)]
+        for n, (owner, name, is_before) in enumerate(moments):
+            failing = FailsOnce(getattr(owner, name), is_before=is_before)
+            monkeypatch.setattr(owner, name, failing)
+            it.take(1 + 5 * n, 5)
+            count = len(good(5 + 5 * n))
+            it.wait(lambda count=count: it.position() == count)  # type: ignore[misc]
+            assert failing.has_failed
+            monkeypatch.undo()
+        assert it.numbers() == good(20)
+        it.wait(lambda: not it.landing.troubles())
+    with landed(spark, tmp_path) as it:
+        assert it.numbers() == good(20)
+        counting = it.storage.files.all_paths()
+        assert len(list((tmp_path / "data").glob("*/*.parquet"))) == len(counting)
+
+
+class FailsOnce:
+    def __init__(self, step: Callable[..., object], *, is_before: bool) -> None:
+        self._step = step
+        self._is_before = is_before
+        self.has_failed = False
+
+    def __call__(self, *arguments: object, **named: object) -> object:
+        if self.has_failed:
+            return self._step(*arguments, **named)
+        self.has_failed = True
+        if not self._is_before:
+            self._step(*arguments, **named)
+        raise OSError("as planned")

@@ -18,7 +18,7 @@ import pytest
 from tests.datacluster.landed_files import check
 
 ROOT = Path(__file__).parents[2]
-KILLS = 6
+KILLS = 5
 RECORDS_AT_A_TIME = 40
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, seed: int) -> None:
             ready = feeding.answer()
             feeding.java = int(ready[1])
             assert int(ready[2]) >= acknowledged, "what was acknowledged was received"
-            timer = feeding.kill_after(random.uniform(0.0, 8.0))
+            timer = feeding.kill_after(random.uniform(0.0, 6.0))
             while True:
                 first = max(1, acknowledged + 1 - random.choice([0, 0, 5]))
                 last = acknowledged + RECORDS_AT_A_TIME

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -164,6 +166,33 @@ def test_what_waits_is_bounded(tmp_path: Path) -> None:
     log.close()
 
 
+@pytest.mark.parametrize("failures", [1, 2], ids=["once", "when it is undone, too"])
+def test_a_write_that_fails_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """A disk may notice that it is full only when it is asked to confirm."""
+    log = open_log(tmp_path)
+    log.append(some(1), [("a", 1)])
+    left = iter([OSError(errno.ENOSPC, "full")] * failures)
+
+    def fail(_: int, __: int = 0) -> None:
+        for error in left:
+            raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", fail)
+        patch.setattr(os, "ftruncate", fail)
+        with pytest.raises(FullError, match="no room on the disk"):
+            log.append(some(2), [("a", 2)], {"feed": 2})
+    assert (log.position, log.marks, log._sequences) == (1, {}, {"a": 1})
+    assert durable_position(tmp_path) == 1
+    assert log.append(some(3), [("a", 3)]) == Appended(1, 0)
+    log.close()
+    log = open_log(tmp_path)
+    assert held(tmp_path) == [(1, 1), (2, 3)]
+    log.close()
+
+
 def test_a_source_that_was_long_silent_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +220,7 @@ def test_a_log_that_was_lost_goes_on_above_what_the_dataset_has(tmp_path: Path) 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    with pytest.raises(UsageError, match="another process has this log open"):
+    with pytest.raises(UsageError, match="another process has this open"):
         open_log(tmp_path)
     log.close()
     open_log(tmp_path).close()

@@ -135,10 +135,23 @@ def test_the_manual_has_every_key(settings: type[msgspec.Struct]) -> None:
 
 @pytest.mark.parametrize("key", BrokerSettings.__struct_fields__)
 def test_every_setting_of_a_broker_survives_being_written(key: str, tmp_path: Path) -> None:
-    other = {"id": "B9", "links": ["godwit://h:1"], "output_bandwidth_bytes_s": 7.0}
+    other = {
+        "id": "B9",
+        "links": ["godwit://h:1"],
+        "output_bandwidth_bytes_s": 7.0,
+        "location": {"latitude": 60.5, "longitude": -25.0},
+    }
     changed = {"id": "B1", key: other.get(key, "[::1]:99")}
     network = checked(NetworkSettings(broker=[msgspec.convert(changed, BrokerSettings)]))
     assert load(tmp_path, dump_network(network)) == network
+
+
+def test_where_the_services_are_survives_being_written(tmp_path: Path) -> None:
+    urls = {"datacluster": "http://127.0.0.1:7600", "coordinator": "http://[::1]:7500"}
+    network = checked(NetworkSettings(broker=[BrokerSettings(id="B1")], **urls))
+    assert load(tmp_path, dump_network(network)) == network
+    with pytest.raises(UsageError, match="'ftp://x' is no address of a server"):
+        load(tmp_path, f'datacluster = "ftp://x"\n{B1}')
 
 
 WRONG = {

@@ -87,6 +87,7 @@ class Channels:
         self._evaluations: dict[int, Evaluation] = {}
         self._running: dict[int, threading.Lock] = {}
         self._lock = threading.Lock()
+        self._verifying = threading.Lock()
 
     # -- definitions ---------------------------------------------------------------------------
 
@@ -218,7 +219,7 @@ class Channels:
     def _create(self, channel: Channel, now_s: float) -> None:
         self._definitions.require_free(channel.name)
         query = check(channel, self._snapshots.dataset)
-        with self._lock:
+        with self._verifying:
             verify(self._spark, query)
         batches = {
             source.dataset: self._snapshots.last_batch(source.dataset) for source in query.sources

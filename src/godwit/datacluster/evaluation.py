@@ -29,7 +29,7 @@ from godwit.datacluster.executions import Execution, Timings
 from godwit.datacluster.expressions import DIALECT
 from godwit.datacluster.one_pass import CELLS, LEVEL, LEVELS, MOMENT, OnePass, in_one_pass
 from godwit.datacluster.snapshots import Snapshots
-from godwit.datacluster.subscription_table import SubscriptionTable
+from godwit.datacluster.subscription_table import SubscriptionTable, SubscriptionView
 from godwit.datacluster.subscriptions import Subscriptions
 from godwit.errors import UsageError
 
@@ -77,26 +77,21 @@ class Evaluation:
         if view.is_empty:
             return Evaluated(self._nothing(), Timings(), "nobody has subscribed")
         ready_s = time.perf_counter()
-        frames = {source.view: self._frame(source, execution) for source in self.query.sources}
-        if self._one_pass.has_subscriptions:
-            frames[SUBSCRIPTIONS] = view.frame
-        frame = self._planned(frames, view.levels, execution.moment_s)
-        plan = plan_of(frame)
-        planned_s = time.perf_counter()
-        results = frame.toArrow()
-        if not self._one_pass.has_subscriptions:
-            (id,) = np.setdiff1d(view.ids, view.gone)
-            ids = pa.array(np.full(results.num_rows, id), pa.int64())
-            results = results.add_column(0, SUBSCRIPTION, ids)
-        elif len(view.gone):
-            is_there = ~np.isin(results[SUBSCRIPTION].to_numpy(), view.gone)
-            results = results.filter(pa.array(is_there))
+        with self._snapshots.reading():
+            frames = {source.view: self._frame(source, execution) for source in self.query.sources}
+            if self._one_pass.has_subscriptions:
+                frames[SUBSCRIPTIONS] = view.frame
+            frame = self._planned(frames, view.levels, execution.moment_s)
+            plan = plan_of(frame)
+            planned_s = time.perf_counter()
+            results = self._of_those_in_force(frame.toArrow(), view)
         timings = Timings(
             subscriptions_s=ready_s - start_s,
             planning_s=planned_s - ready_s,
             running_s=time.perf_counter() - planned_s,
         )
-        return Evaluated(results.rename_columns([SUBSCRIPTION, *self.query.columns]), timings, plan)
+        results = results.rename_columns([SUBSCRIPTION, *self.query.columns])
+        return Evaluated(results, timings, plan)
 
     def statement(self) -> str:
         """What Spark is given, with names of ours for views, levels and the moment."""
@@ -113,6 +108,16 @@ class Evaluation:
 
     def close(self) -> None:
         self._table.close()
+
+    def _of_those_in_force(self, results: pa.Table, view: SubscriptionView) -> pa.Table:
+        if not self._one_pass.has_subscriptions:
+            (id,) = np.setdiff1d(view.ids, view.gone)
+            ids = pa.array(np.full(results.num_rows, id), pa.int64())
+            return results.add_column(0, SUBSCRIPTION, ids)
+        if len(view.gone):
+            is_there = ~np.isin(results[SUBSCRIPTION].to_numpy(), view.gone)
+            return results.filter(pa.array(is_there))
+        return results
 
     def _nothing(self) -> pa.Table:
         return pa.table({SUBSCRIPTION: pa.array([], pa.int64())})
@@ -131,8 +136,8 @@ class Evaluation:
     ) -> DataFrame:
         names = {view: self._prefix + view.strip("_") for view in frames}
         for view, frame in frames.items():
-            # Selected from: Spark forgets what it has cached when a view of just that is dropped.
-            frame.select("*").createOrReplaceTempView(names[view])
+            # When a view is dropped, Spark forgets what it has cached if it is the same: it is not.
+            frame.where("true").createOrReplaceTempView(names[view])
         try:
             return self._spark.sql(_statement(self._one_pass, names, levels, moment_s))
         finally:

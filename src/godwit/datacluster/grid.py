@@ -107,9 +107,9 @@ def bounded(x: exp.Expr) -> exp.Expr:
 def level_near(radius_m: exp.Expr) -> exp.Expr:
     """The level of a box `around` any place."""
     if (reach := _number(chord(radius_m))) is not None:
-        # Numbers, where they are known: what Spark need not fold makes planning shorter.
+        # A number, where it is known: planning is shorter.  One level needs no steps of four.
         extent = max(2 * reach, SMALLEST_EXTENT) * EDGE_SLACK
-        return integer(2 * math.ceil(math.log2(extent) / 2))
+        return integer(math.ceil(math.log2(extent)))
     return _level(expression("2.0D * :reach", reach=chord(radius_m)))
 
 

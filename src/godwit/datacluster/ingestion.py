@@ -35,6 +35,7 @@ from godwit.datacluster.log import FeedLog
 from godwit.datacluster.schemas import spark_schema
 from godwit.datacluster.source import NAME, LogSource
 from godwit.datacluster.storage import Storage
+from godwit.errors import UsageError
 
 log = logging.getLogger("godwit.ingestion")
 
@@ -104,9 +105,9 @@ class Stream:
     def stop(self) -> None:
         """For good.  Spark does not wait for what it has called, so we do."""
         with self._lock:
-            self._has_ended = True
             if self._query is not None:
                 self._query.stop()
+            self._has_ended = True
         with self._ingesting:
             pass
 
@@ -148,8 +149,9 @@ class Stream:
     def _ingest(self, records: DataFrame, query_batch: int) -> None:
         """Called by Spark with each micro-batch, perhaps once more after a crash."""
         with self._ingesting:
-            if not self._has_ended:
-                self._ingest_once(records, query_batch)
+            if self._has_ended:  # To return would mean that the batch is done.
+                raise UsageError(f"{self.known.dataset.name} is not ingested any more")
+            self._ingest_once(records, query_batch)
 
     def _ingest_once(self, records: DataFrame, query_batch: int) -> None:
         storage, dataset = self._storage, self.known.id

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,8 +28,10 @@ class SegmentFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file: int | None = None
+        self.size_bytes = 0
+        """Of the last segment: what was written to it successfully."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(folder)
+        self._lock = locked(folder)
 
     def recover(self) -> list[tuple[Frame, Meta]]:
         """The frames of the last segment, which is written from now on.
@@ -41,17 +44,10 @@ class SegmentFiles:
         if not paths:
             return []
         found = _whole_frames(paths[-1])
-        end = sum(frame.size_bytes for frame, _ in found)
+        self.size_bytes = sum(frame.size_bytes for frame, _ in found)
         self._file = os.open(paths[-1], os.O_RDWR | os.O_APPEND)
-        if end < self.size_bytes:
-            self._cut(end)
+        self._cut_rest()
         return found
-
-    @property
-    def size_bytes(self) -> int:
-        """Of the last segment."""
-        assert self._file is not None
-        return os.lseek(self._file, 0, os.SEEK_END)
 
     def closed_frames(self) -> Iterator[Frame]:
         """Those of the segments before the last one."""
@@ -75,16 +71,19 @@ class SegmentFiles:
         if self._file is not None:
             os.close(self._file)
         self._file = file
+        self.size_bytes = len(head)
 
     def write(self, data: bytes) -> None:
         assert self._file is not None
-        size_bytes = self.size_bytes
         try:
+            self._cut_rest()
             _write_all(self._file, data)
             os.fdatasync(self._file)
         except OSError as error:
-            self._cut(size_bytes)
+            with suppress(OSError):  # Else before the next write.
+                self._cut_rest()
             raise self._explained(error) from None
+        self.size_bytes += len(data)
 
     def delete_through(self, position: int) -> None:
         """Segments that hold nothing above it, except the last one."""
@@ -98,10 +97,12 @@ class SegmentFiles:
             os.close(self._file)
         os.close(self._lock)
 
-    def _cut(self, size_bytes: int) -> None:
+    def _cut_rest(self) -> None:
+        """What a write that failed, or a crash, has left at the end."""
         assert self._file is not None
-        os.ftruncate(self._file, size_bytes)
-        os.fsync(self._file)
+        if os.lseek(self._file, 0, os.SEEK_END) != self.size_bytes:
+            os.ftruncate(self._file, self.size_bytes)
+            os.fsync(self._file)
 
     def _explained(self, error: OSError) -> Exception:
         if error.errno in _NO_SPACE:
@@ -142,13 +143,14 @@ def _refuse_damage(path: Path, end: int, position: int) -> None:
         place = data.find(frames.MAGIC, place + 1)
 
 
-def _locked(folder: Path) -> int:
+def locked(folder: Path) -> int:
+    """A file that is to be closed when others may write there; a crash closes it, too."""
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
-        raise UsageError(f"{folder.name}: another process has this log open") from None
+        raise UsageError(f"{folder}: another process has this open") from None
     return file
 
 

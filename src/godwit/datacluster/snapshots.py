@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -18,6 +19,10 @@ class Snapshots(Protocol):
 
     def last_batch(self, name: str) -> int:
         """The last batch that is stored; 0 if nothing has arrived yet."""
+        ...
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Files that frames made herein refer to are not deleted before its end."""
         ...
 
     def frame(self, name: str, *, through: int) -> DataFrame:

@@ -27,6 +27,7 @@ def failing_nowhere(tree: exp.Select) -> exp.Select:
             node.replace(call(BINARY[type(node)], node.left, node.right))
         elif type(node) is exp.Sum:
             node.replace(call("try_sum", node.this))
-        elif type(node) is exp.Cast:
-            node.replace(exp.TryCast(this=node.this.copy(), to=node.args["to"].copy()))
+        elif isinstance(node, exp.Cast):  # In Spark's dialect it is read as one that may fail.
+            to = node.args["to"].copy()
+            node.replace(exp.TryCast(this=node.this.copy(), to=to, safe=True))
     return made

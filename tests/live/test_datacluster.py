@@ -1,0 +1,185 @@
+"""The data cluster as a process: over HTTP, fed by a broker, killed, full, and told nonsense."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from benchmarks.channel_kills import free_port, run
+from rich.console import Console
+
+from godwit.client import connect
+from godwit.network.processes import Processes
+from godwit.network.service import Service
+from godwit.network.settings import network_of
+from godwit.overlay.topology import chain
+from godwit.rest import datacluster as api
+from godwit.rest.calling import Caller
+from godwit.rest.errors import RestError
+from godwit.rest.operations import Nothing
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+READINGS = "CREATE DATASET Readings (sensor STRING, value DOUBLE, at TIMESTAMP) KEY sensor"
+ABOVE = """CREATE CHANNEL Above(low DOUBLE) CONTINUOUS AS
+SELECT sensor, value FROM NEW Readings WHERE value > :low"""
+OF = """CREATE CHANNEL Of(name STRING) CONTINUOUS AS
+SELECT sensor, value FROM NEW Readings WHERE sensor = :name"""
+ADVERTISED = "class = 'READING' and sensor is a string and value is a number"
+
+
+@contextlib.asynccontextmanager
+async def scene(folder: Path, *options: str) -> AsyncIterator[tuple[Processes, Service, Caller]]:
+    """A broker and a data cluster."""
+    listen = f"127.0.0.1:{free_port()}"
+    network = network_of(chain(1), http_port=0)
+    network = msgspec.structs.replace(network, datacluster=f"http://{listen}")
+    async with Processes(network) as brokers:
+        arguments = ("--listen", listen, "--folder", str(folder / "data"), *options)
+        service = Service("datacluster", *arguments, "--broker", brokers.url("B1"))
+        async with service, Caller(service.url, answer_s=120.0, attempts=1) as caller:
+            yield brokers, service, caller
+
+
+def play(history: Callable[[], Awaitable[None]], within_s: float = 400) -> None:
+    async def within_time() -> None:
+        async with asyncio.timeout(within_s):
+            await history()
+
+    asyncio.run(within_time())
+
+
+async def say(caller: Caller, *statements: str) -> None:
+    for text in statements:
+        await caller.call(api.STATEMENT, api.Statement(text))
+
+
+async def post(caller: Caller, *records: object, **options: object) -> api.Taken:
+    raw = [msgspec.Raw(msgspec.json.encode(record)) for record in records]
+    return await caller.call(api.RECORDS, api.Records("Readings", raw, **options))  # type: ignore[arg-type]
+
+
+async def rows(caller: Caller, dataset: str) -> int:
+    found = (await caller.call(api.DATASETS, Nothing())).datasets
+    return next(each.rows for each in found if each.name == dataset)
+
+
+async def until(done: Callable[[], Awaitable[bool]]) -> None:
+    while not await done():  # noqa: ASYNC110
+        await asyncio.sleep(0.2)
+
+
+def test_from_post_and_publication_to_subscriber(tmp_path: Path) -> None:
+    async def history() -> None:
+        async with scene(tmp_path) as (brokers, service, caller):
+            feed = f'CREATE FEED readings FROM FILTER "{ADVERTISED}" INTO Readings'
+            await say(caller, READINGS, OF, feed)
+            async with (
+                connect(brokers.url("B1")) as client,
+                connect(brokers.url("B1")) as publisher,
+                client.subscribe_channel("Of", name="a") as events,
+            ):
+                await events.in_effect()
+                taken = await post(
+                    caller,
+                    {"sensor": "a", "value": 1.0},
+                    {"sensor": "b", "value": "high"},
+                    {"sensor": None, "value": 3},
+                    producer="p",
+                    first_sequence=1,
+                )
+                assert taken == api.Taken(1, 2, 0)
+                again = await post(caller, {"sensor": "a", "value": 1.0}, producer="p",
+                                   first_sequence=1)  # fmt: skip
+                assert again == api.Taken(0, 0, 1)
+                await publisher.advertise(ADVERTISED)
+                await publisher.publish({"class": "READING", "sensor": "a", "value": 2})
+                taken_values = [(await anext(events)).content["value"] for _ in range(2)]
+                assert taken_values == [1.0, 2.0]
+                await until(lambda: has(caller, "Readings_quarantine", 2))
+                assert await rows(caller, "Readings") == 2
+                shown = await caller.call(api.CHANNEL, api.Named("Of"))
+                assert shown.subscriptions == 1
+                assert shown.last[0].state == "done"
+                plan = await caller.call(api.EXPLAIN, api.Named("Of"))
+                assert "Join" in (plan.plan or "")
+            assert await service.stop() == 0
+
+    play(history)
+
+
+async def has(caller: Caller, dataset: str, count: int) -> bool:
+    return await rows(caller, dataset) == count
+
+
+def test_what_is_wrong_is_said_and_harms_nobody(tmp_path: Path) -> None:
+    async def history() -> None:
+        async with scene(tmp_path) as (brokers, _, caller):
+            await say(caller, READINGS, OF)
+            wrong = {
+                "CREATE DATASET Readings (a INT)": "already",
+                "CREATE DATASET X (a GEOMETRY)": "a type",
+                "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT * FROM NEW Nothing": "Nothing",
+                "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT reflect('java.lang.System', 'exit',"
+                " 0) FROM NEW Readings WHERE value = :x": "reflect",
+                "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT sensor FROM NEW Readings": "x",
+                "DROP DATASET Readings": "Of",
+                "DROP TABLE Readings; DROP DATASET Readings": "DATASET or FEED",
+                "SELECT 1": "CREATE or DROP",
+            }
+            for text, hint in wrong.items():
+                with pytest.raises(RestError, match=hint) as refused:
+                    await say(caller, text)
+                assert refused.value.status == 400, text
+            async with connect(brokers.url("B1")) as client:
+                hostile = "a' OR 1 = 1; DROP DATASET Readings --"
+                async with client.subscribe_channel("Of", name=hostile) as odd:
+                    await odd.in_effect()
+                    await post(caller, {"sensor": hostile, "value": 5}, {"sensor": "a", "value": 6})
+                    event = await anext(odd)
+                    assert event.content == {"sensor": hostile, "value": 5.0}
+            with pytest.raises(RestError) as refused:
+                await caller.call(api.LOAD, api.Load("Readings", "/etc/passwd"))
+            assert refused.value.status == 400
+
+    play(history)
+
+
+def test_when_too_much_waits_the_poster_is_told_to(tmp_path: Path) -> None:
+    """A small quota: what was taken is there, what was refused was not taken."""
+
+    async def history() -> None:
+        config = tmp_path / "small.toml"
+        config.write_text("waiting_bytes_max = 65536\ninterval_s = 5\n")
+        async with scene(tmp_path, "--config", str(config)) as (_, _, caller):
+            await say(caller, READINGS)
+            accepted, refused = 0, list[RestError]()
+            for sequence in range(40):
+                record = {"sensor": f"s{sequence}", "value": sequence, "note": "x" * 50_000}
+                records = [{**record, "sensor": "y" * 4_000 + str(k)} for k in range(10)]
+                try:
+                    taken = await post(caller, *records)
+                    accepted += taken.accepted
+                except RestError as error:
+                    refused.append(error)
+            assert accepted
+            assert {error.status for error in refused} == {503}
+            assert all(error.retry_after_s for error in refused)
+            await until(lambda: has(caller, "Readings", accepted))
+
+    play(history)
+
+
+def test_kills_lose_nothing_and_repeat_nothing() -> None:
+    async def history() -> None:
+        console = Console(quiet=True)
+        outcome = await run(cluster_kills=1, broker_kills=1, seed=3, console=console)
+        assert outcome.faults == []
+        assert len(outcome.kills) == 2
+        assert outcome.published == outcome.delivered > 100
+
+    play(history)

@@ -41,8 +41,7 @@ def case(driver: str, placement: str, scheme: str, alpha: float, **size: float) 
 def simulated(minutes: int) -> list[Case]:
     schemes = [
         *((p, s, ALPHA) for p, s in product(PLACEMENTS, (NONE, *MIGRATING, LDM_GSH, SDM_GSH))),
-        *((p, s, HIGHER_ALPHA) for p, s in product(PLACEMENTS, MIGRATING)),
-        *((NEAREST, s, HIGHER_ALPHA) for s in (LDM_GSH, SDM_GSH)),
+        *((NEAREST, s, HIGHER_ALPHA) for s in MIGRATING),
     ]
     return [case("simulated", *each, users=USERS, pace=1.0, minutes=minutes) for each in schemes]
 

@@ -59,7 +59,8 @@ def measure(trace: Trace, case: Case) -> dict[str, float]:
 
 def _over_time(gauges: DataFrame, late_s: float, minutes: list[int]) -> DataFrame:
     spread = gauges.groupBy("time_s").agg(
-        (F.stddev_pop("load") / F.avg("load")).alias("cov"),
+        # There is no load before the first subscriptions, and then no cov.
+        F.try_divide(F.stddev_pop("load"), F.avg("load")).alias("cov"),
         F.max("load").alias("max"),
         F.avg("load").alias("mean"),
     )

@@ -10,7 +10,7 @@ from rich.console import Console
 from godwit.emergencies.scenario import EmergencyScenario
 from godwit.emergencies.showing import demonstrate, render
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("services")
 
 
 def test_everybody_is_told_what_a_batch_query_says() -> None:

@@ -22,7 +22,7 @@ from godwit.rest.calling import Caller
 from godwit.rest.errors import RestError
 from godwit.rest.operations import Nothing
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("services")
 
 READINGS = "CREATE DATASET Readings (sensor STRING, value DOUBLE, at TIMESTAMP) KEY sensor"
 ABOVE = """CREATE CHANNEL Above(low DOUBLE) CONTINUOUS AS

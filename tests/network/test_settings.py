@@ -147,8 +147,12 @@ def test_every_setting_of_a_broker_survives_being_written(key: str, tmp_path: Pa
 
 
 def test_where_the_services_are_survives_being_written(tmp_path: Path) -> None:
-    urls = {"datacluster": "http://127.0.0.1:7600", "coordinator": "http://[::1]:7500"}
-    network = checked(NetworkSettings(broker=[BrokerSettings(id="B1")], **urls))
+    network = NetworkSettings(
+        broker=[BrokerSettings(id="B1")],
+        datacluster="http://127.0.0.1:7600",
+        coordinator="http://[::1]:7500",
+    )
+    network = checked(network)
     assert load(tmp_path, dump_network(network)) == network
     with pytest.raises(UsageError, match="'ftp://x' is no address of a server"):
         load(tmp_path, f'datacluster = "ftp://x"\n{B1}')

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from godwit.emergencies.checking import Verdict as Checked
-from godwit.emergencies.playing import Played
+from godwit.emergencies.playing import Played, Sample
 from godwit.emergencies.scenario import EmergencyScenario
 from godwit.experiments import prototype_runs
 from godwit.experiments.bad_prototype import EXPERIMENT
@@ -21,6 +21,7 @@ from godwit.lab import plots
 from godwit.lab.claims import Verdict
 from godwit.lab.experiment import Case, Measured, Results
 from godwit.lab.reading import read_trace
+from godwit.rest import bcs
 
 TINY: Case = {
     "driver": "simulated", "placement": "nearest", "scheme": "ldm+gsh", "alpha": ALPHA,
@@ -116,22 +117,79 @@ def test_a_scheme_is_a_setting_of_the_coordinator(
     assert (settings.report_s, settings.hold_s) == (10.0, 60.0)
 
 
-def test_a_live_run_leaves_the_same_kind_of_trace(spark: SparkSession, tmp_path: Path) -> None:
-    case = {**TINY, "driver": "live", "users": 15, "pace": 10.0, "minutes": 10}
-    run(case, 1, tmp_path)
-    found = measure(read_trace(spark, tmp_path), case)
-    assert found["max_late"] > found["mean_late"] > 0
-    assert found["cov_10"] > 0
-    assert found["fe"] >= found["be"] > 15
-    assert found["moves"] > 0
+# -- live --------------------------------------------------------------------------------------
 
 
-def test_a_live_run_with_faults_is_no_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    async def faulty(_console: object, scenario: EmergencyScenario) -> tuple[Played, Checked]:
-        return Played(scenario, tmp_path), Checked(executions=1, rows=9, faults=["a row twice"])
+def _played(scenario: EmergencyScenario, folder: Path) -> Played:
+    """Two brokers for six seconds, of which the last is after the end; three moves."""
 
-    monkeypatch.setattr(prototype_runs, "demonstrate", faulty)
-    with pytest.raises(FaultyRunError, match="1 faults, the first: a row twice"):
+    def shown(name: str, per_s: float) -> bcs.BrokerShown:
+        return bcs.BrokerShown(
+            broker=name, url="", http=None, location=None, is_live=True, report_age_s=1.0,
+            bytes_in_per_s=per_s, bytes_out_per_s=3 * per_s, subscribers=4, be_subscriptions=9,
+        )  # fmt: skip
+
+    def move(number: int, plan: int, ended_s: float, outcome: bcs.Outcome) -> bcs.MoveRecord:
+        why = "shuffle: u 5" if plan == 1 else "u 5 bytes/s"
+        return bcs.MoveRecord(
+            number=number, plan=plan, client=f"user-{number}", source="B1", target="B2", why=why,
+            outcome=outcome, asked_s=ended_s - 1, ended_s=ended_s,
+        )  # fmt: skip
+
+    played = Played(scenario, folder, started_s=1_000.0)
+    for at_s in (136.0, 137.0, 138.0, 140.0, 144.0, 144.5):
+        brokers = [shown("B1", at_s), shown("B2", 10.0)]
+        played.samples.append(Sample(at_s, 0.5, 1.0, 2.0, fe=20, be=9, brokers=brokers))
+    played.last_moves = [
+        move(3, 2, 1_090.0, bcs.Outcome.MOVED),
+        move(2, 1, 1_070.0, bcs.Outcome.STAYED),
+        move(1, 1, 1_060.0, bcs.Outcome.MOVED),
+    ]
+    return played
+
+
+def _pretend(monkeypatch: pytest.MonkeyPatch, folder: Path, checked: Checked) -> None:
+    async def demonstrated(_: object, scenario: EmergencyScenario) -> tuple[Played, Checked]:
+        return _played(scenario, folder), checked
+
+    monkeypatch.setattr(prototype_runs, "demonstrate", demonstrated)
+
+
+def test_a_live_run_is_noted_in_the_time_of_the_paper(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _pretend(monkeypatch, tmp_path, Checked(executions=1, rows=9))
+    run({**TINY, "driver": "live"}, 1, tmp_path)
+    gauges = pq.read_table(tmp_path / "gauges").to_pandas()
+    first = gauges[gauges.broker == "B1"]
+    assert first.time_s.tolist() == [680.0, 685.0, 690.0, 700.0, 720.0]
+    # A minute is 12 s here, so all that was seen counts.
+    assert first.bytes_in_per_s.tolist() == [136.0, 136.5, 137.0, 137.75, 139.0]
+    assert (first.bytes_out_per_s == 3 * first.bytes_in_per_s).all()
+    assert set(gauges[gauges.broker == "B2"].bytes_in_per_s) == {10.0}
+    decisions = pq.read_table(tmp_path / "decisions").to_pandas()
+    columns = ["time_s", "policy", "action", "subject"]
+    assert decisions[columns].to_numpy().tolist() == [
+        [300.0, "1", "shuffle", "user-1"],
+        [450.0, "2", "migrating", "user-3"],
+        [0.0, "check", "fe", ""],
+        [0.0, "check", "be", ""],
+    ]
+    assert decisions.reason.tolist()[2:] == ["20", "9"]
+
+
+@pytest.mark.parametrize(
+    ("checked", "says"),
+    [
+        (Checked(executions=1, rows=9, faults=["a row twice"]), "1 faults, the first: a row twice"),
+        (Checked(executions=1, rows=0), "nobody was told anything"),
+    ],
+)
+def test_a_live_run_with_faults_is_no_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checked: Checked, says: str
+) -> None:
+    _pretend(monkeypatch, tmp_path, checked)
+    with pytest.raises(FaultyRunError, match=says):
         run({**TINY, "driver": "live"}, 1, tmp_path)
 
 

@@ -257,7 +257,9 @@ def _of(placement: str, scheme: str, alpha: float = ALPHA) -> dict[str, object]:
         ("bad-4", results({"cov_late": 0.7}, **_of("nearest", "ldm", HIGHER_ALPHA))),
         ("bad-5", results({"mean_late": 290.0}, driver="live", scheme="sdm")),
         ("bad-6", results({"max_late": 210.0}, driver="live", scheme="sdm")),
-        ("bad-6", Results(results().where(driver="simulated").runs)),
+        ("bad-6", results().where(driver="simulated")),
+        ("bad-7", results({"cov_late": 0.61}, driver="live", scheme="sdm+gsh")),
+        ("bad-7", results().where(driver="simulated")),
     ],
 )
 def test_a_claim_can_fail(claim: str, wrong: Results) -> None:

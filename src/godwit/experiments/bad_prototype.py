@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from godwit.experiments.balancing_claims import NEAREST, RANDOM
+from godwit.experiments.balancing_claims import NEAREST
 from godwit.experiments.prototype_claims import (
     ALPHA,
     CLAIMS,
@@ -29,9 +29,10 @@ from godwit.experiments.prototype_runs import (
 )
 from godwit.lab.experiment import Case, Experiment, Scale
 
-#: What is run live as well: so many people, five times as fast.
+#: What is run live as well: so many people, five times as fast.  Not RND: a live coordinator draws
+#: as it pleases, and with few people each draw is another balance to begin with.
 LIVE_USERS, LIVE_PACE, LIVE_MINUTES = 120, 5.0, 15
-LIVE = ((NEAREST, NONE), (NEAREST, SDM), (NEAREST, SDM_GSH), (RANDOM, NONE))
+LIVE = ((NEAREST, NONE), (NEAREST, SDM), (NEAREST, SDM_GSH))
 
 
 def case(driver: str, placement: str, scheme: str, alpha: float, **size: float) -> Case:
@@ -91,6 +92,23 @@ in it. A move takes half a second in the simulation; executions take no time the
     measures=MEASURES,
     claims=CLAIMS,
     figures=FIGURES,
+    remarks="""\
+Of what did not reproduce, all hangs on thresholds that the paper does not state, and on the rule
+that every seed counts.
+
+B3b, B7a
+: In one of five towns (seed 2) NR is at cov 0.46 when the mean load reaches beta, after 6 minutes.
+  That is below our gamma, so single subscribers migrate, cov falls, and no shuffle is called for
+  any more. In the other four the shuffle comes first, and 3 to 9 moves follow it, where LDM and SDM
+  alone make 21 to 46 after their first plan.
+
+B4b
+: RR deals people out so evenly that in two towns cov is 0.03 anyway, less than alpha: a few moves
+  in the first minutes change nothing later. In the other three both measures are lower.
+
+What it costs: the shuffle moves three quarters of the people, LDM and SDM one in six, for the same
+balance in the end.
+""",
     uses=("channels", "client", "coordinator", "datacluster", "network", "rest", "spark"),
     alone=is_live,
 )

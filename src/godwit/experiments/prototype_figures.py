@@ -81,6 +81,21 @@ def _live(measure: str, label: str) -> Draw:
     return draw
 
 
+def _live_loads(axes: Axes, results: Results) -> None:
+    live = results.where(driver="live")
+    groups = {
+        f"{SCHEMES[str(run.case['scheme'])]}, {driver}": results.where(
+            **{**run.case, "driver": driver}
+        )
+        for run in live.runs
+        for driver in ("simulated", "live")
+    }
+    if groups:
+        plots.bars(axes, groups, {f"load_{rank}": str(rank) for rank in RANKS})
+    axes.set_xlabel("brokers, the most loaded first")
+    axes.set_ylabel("load, kB/s")
+
+
 def _metrics(number: int, placement: str, schemes: Sequence[str], what: str) -> list[Figure]:
     return [
         Figure(
@@ -109,6 +124,8 @@ FIGURES = (
     *_metrics(10, NEAREST, MIGRATED, "NR"),
     *_metrics(11, NEAREST, SHUFFLED, "NR, with and without GSH"),
     Figure("figure-12", "Migrations, by initial placement (figure 12).", _migrations),
+    Figure("live-loads", "Load of each broker, averaged over the late time, NR: processes on this"
+           " machine, and the same scenario simulated.", _live_loads),
     Figure("live-max", "Load of the most loaded broker, late: processes on this machine, and the"
            " same scenario simulated.", _live("max_late", "maximum load, kB/s")),
     Figure("live-cov", "Imbalance, late, live and simulated.",

@@ -169,6 +169,35 @@ def test_what_all_have_acknowledged_is_done() -> None:
     assert [done.start for done in desk.done(10)] == [(5, 0)]
 
 
+def test_who_says_so_is_sent_again_what_it_has_not() -> None:
+    desk = Desk()
+    granted(desk, desk.subscribe("a", request("a/c1", 1)))
+    desk.subscribe("b", request("b/c1", 1))
+    desk.ready([7], 1)
+    pulled = Pulled(id=7, start=(1, 0), end=(2, 0), results=[rows(1, 1, 2, 3)])
+    desk.may_pull_again(desk.pulls(lambda _: True, 10))
+    assert len(desk.pulled(pulled, lambda _: True)) == 2
+    assert desk.pulls(lambda _: True, 10) == []
+    desk.begin_again("a", {ChannelSubscriptionId("a/c1"): (1, 1)})
+    (pull,) = desk.pulls(lambda _: True, 10)
+    assert pull.start == (1, 1)
+    later = Pulled(id=7, start=(1, 1), end=(2, 0), results=[rows(1, 2, 3, first=1)])
+    assert seen(desk.pulled(later, lambda _: True)) == [("a", 1, 1, [2, 3])]
+    assert [done.start for done in desk.done(10)] == [(1, 0)], "b has acknowledged nothing"
+    desk.may_pull_again([pull])
+    desk.begin_again("a", {ChannelSubscriptionId("a/c1"): (1, 0)})
+    assert desk.positions("a") == {ChannelSubscriptionId("a/c1"): (1, 1)}, "that is over"
+
+
+def test_what_was_sent_is_not_acknowledged_because_the_data_cluster_forgot() -> None:
+    desk = Desk()
+    granted(desk, desk.subscribe("a", request("a/c1", 1)))
+    desk.pulled(Pulled(id=7, start=(1, 0), end=(2, 0), results=[rows(1, 1)]), lambda _: True)
+    granted(desk, desk.unknown(7), id=8, execution=2)
+    desk.begin_again("a", {})
+    assert desk.positions("a") == {ChannelSubscriptionId("a/c1"): (1, 0)}
+
+
 class Run:
     """Clients with a few subscriptions each, executions, pulls, and people who come and go."""
 
@@ -179,6 +208,7 @@ class Run:
         self.desk = Desk()
         self.took: dict[tuple[str, str], list[tuple[Position, Value]]] = {}
         self.starts: dict[tuple[str, str], tuple[int, Position]] = {}
+        self.acknowledged: dict[tuple[str, str], Position] = {}
         self.away: set[str] = set()
         self.asked: list[Ask | End] = []
         self.serial = 0
@@ -205,7 +235,7 @@ class Run:
         return int(id.rsplit("-", 1)[1])
 
     async def step(self) -> None:
-        match self.random.randrange(7):
+        match self.random.randrange(8):
             case 0:
                 self.serial += 1
                 client, n = f"c{self.random.randrange(4)}", self.random.randrange(3)
@@ -227,8 +257,25 @@ class Run:
                 }
                 self.cluster.execute(results)
                 self.desk.ready(list(results), self.cluster.execution)
+            case 5:
+                self.go_back(f"c{self.random.randrange(4)}")
             case _:
                 await self.pull()
+
+    def go_back(self, client: str) -> None:
+        """Some of what was sent to a client last has not arrived."""
+        given: dict[ChannelSubscriptionId, Position] = {}
+        for key in self.starts:
+            if key[0] == client and self.random.random() < 0.7:
+                ends = [(e, row + 1) for (e, row), _ in self.took.get(key, [])]
+                position = self.random.choice([self.starts[key][1], *ends])
+                given[ChannelSubscriptionId(key[1])] = position
+                self.acknowledged[key] = max(position, self.acknowledged.get(key, position))
+        self.desk.begin_again(client, given)
+        for key, took in self.took.items():
+            if key[0] == client and key in self.starts:
+                position = self.acknowledged.get(key, self.starts[key][1])
+                self.took[key] = [each for each in took if each[0] < position]
 
     async def post(self) -> None:
         asked, self.asked = self.asked, []

@@ -9,14 +9,14 @@ far its client has been sent what there is.  When a notice says that there is mo
 once for all clients that can take it, and pushed to each from its position on.  One that is away
 or slow stays where it is, and is served later; it costs no memory and holds nobody up.
 
-D1  What a front-end subscription is sent goes on exactly where it was.
+D1  What a front-end subscription is sent goes on exactly where it was, or where its client says.
 D2  There is at most one pull at a time for a back-end subscription.
 D3  A back-end subscription is there as long as a front-end one needs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -56,7 +56,8 @@ class FrontEnd:
     position: Position | None
     """None is: from now on, whenever that is."""
 
-    acknowledged: Position = (0, 0)
+    acknowledged: Position | None = None
+    """None as long as it is not in effect."""
 
 
 @dataclass(slots=True, eq=False)
@@ -167,7 +168,8 @@ class Desk:
         """From here on all results will be sent."""
         if front.position is None:
             front.position = back.ready
-        front.acknowledged = front.position
+        if front.acknowledged is None:
+            front.acknowledged = front.position
         if front.position < back.ready:
             self._behind[back.key] = None
         return Tell(front.client, ChannelInEffect(id=front.id, start=front.position))
@@ -301,22 +303,29 @@ class Desk:
 
     # -- how far clients are -------------------------------------------------------------------
 
-    def clients(self) -> list[str]:
-        return list(self._of_client)
-
     def positions(self, client: str) -> dict[ChannelSubscriptionId, Position]:
         """How far the client has been sent what there is."""
         found = {id: self._front(client, id).position for id in self._of_client.get(client, ())}
         return {id: position for id, position in found.items() if position is not None}
 
-    def acknowledge(self, client: str, positions: dict[ChannelSubscriptionId, Position]) -> None:
+    def acknowledge(self, client: str, positions: Mapping[ChannelSubscriptionId, Position]) -> None:
         """The client has everything before these positions."""
         for id, position in positions.items():
             if (client, id) in self._keys:
                 front = self._front(client, id)
-                if front.acknowledged < position:
+                if front.acknowledged is not None and front.acknowledged < position:
                     front.acknowledged = position
                     self._tidied[self._keys[client, id]] = None
+
+    def begin_again(self, client: str, positions: Mapping[ChannelSubscriptionId, Position]) -> None:
+        """The client has everything before these positions; what it was sent beyond is lost."""
+        self.acknowledge(client, positions)
+        for id in self._of_client.get(client, ()):
+            front, back = self._front(client, id), self._backs[self._keys[client, id]]
+            if front.acknowledged is not None:
+                front.position = front.acknowledged
+                if back.id is not None and front.position < back.ready:
+                    self._behind[back.key] = None
 
     def _front(self, client: str, id: ChannelSubscriptionId) -> FrontEnd:
         return self._backs[self._keys[client, id]].fronts[client, id]
@@ -331,7 +340,8 @@ class Desk:
             key, _ = self._tidied.popitem()
             back = self._backs.get(key)
             if back is not None and back.id is not None:
-                start = min(front.acknowledged for front in back.fronts.values())
+                fronts = back.fronts.values()
+                start = min(f.acknowledged for f in fronts if f.acknowledged is not None)
                 done.append(PullFrom(id=back.id, start=start))
         return done
 

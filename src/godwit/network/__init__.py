@@ -10,6 +10,10 @@ admission.py  who may come in: the handshake on an incoming connection
 dialling.py   keeps a link to a neighbour
 server.py     one process: sockets, signals, graceful stop
 http.py       /metrics, /healthz, /routing, /move
+channels.py   subscriptions to channels, between subscribers and the data cluster
+outlets.py    where results of channels leave: ports of clients, sessions over HTTP
+sessions.py   a subscriber that only speaks HTTP
+gateway.py    ... and what it can ask
 moving.py     clients are asked to move to other brokers
 pinging.py    clients are asked how far they are from other brokers
 logs.py       what a broker says about itself

@@ -316,7 +316,7 @@ class BrokerNode:
 
     def on_channel_request(self, source: Port, request: ChannelRequest) -> None:
         if self.channels is not None:
-            self.channels.on_request(source.hop.name, request)
+            self.channels.on_request(source, request)
         else:
             reason = f"broker {self.name} has no data cluster, so there are no channels"
             source.put(encode(Refusal(about=request.id, reason=reason)))

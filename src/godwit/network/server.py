@@ -23,6 +23,7 @@ from godwit.errors import UsageError
 from godwit.network.admission import Admission
 from godwit.network.channels import Channels
 from godwit.network.dialling import Dialler
+from godwit.network.gateway import Gateway
 from godwit.network.node import BrokerNode
 from godwit.network.port import ClientPort, LinkPort, Port
 from godwit.network.settings import BrokerSettings, NetworkSettings
@@ -56,6 +57,7 @@ class BrokerServer:
         self._network = network
         self.tracing = tracing_of(network, settings)
         self.node = make_node(network, settings, self.tracing)
+        self.gateway = Gateway(self.node)
         self.diallers = [
             Dialler(
                 self.node,
@@ -106,6 +108,7 @@ class BrokerServer:
         node.is_stopping = True
         if self.tracing is not None:
             self.tracing.before_stop(node)
+        self.gateway.close()
         for caller in list(node.callers):
             caller.close(Goodbye(reason=STOPPING))
         deadline_s = node.now_s() + node.limits.drain_s

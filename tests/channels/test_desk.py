@@ -138,6 +138,8 @@ def test_who_cannot_take_it_is_served_later() -> None:
     assert seen(desk.pulled(pulled, lambda client: client == "a")) == [("a", 1, 0, [1, 2])]
     desk.may_pull_again([pull])
     assert desk.pulls(lambda client: client == "a", 10) == []
+    assert desk.pulls(lambda _: True, 10) == [], "nobody said that b can take it now"
+    desk.wake("b")
     (pull,) = desk.pulls(lambda _: True, 10)
     assert seen(desk.pulled(pulled, lambda _: True)) == [("b", 1, 0, [1, 2])]
 
@@ -246,7 +248,10 @@ class Run:
                 self.carry_out(self.desk.unsubscribe(client, ChannelSubscriptionId(id)))
                 self.starts.pop((client, id))
             case 2:
-                self.away ^= {f"c{self.random.randrange(4)}"}
+                client = f"c{self.random.randrange(4)}"
+                self.away ^= {client}
+                if client not in self.away:
+                    self.desk.wake(client)
             case 3:
                 await self.post()
             case 4:
@@ -297,6 +302,8 @@ class Run:
         return bool(pulls)
 
     async def drain(self) -> None:
+        for client in self.away:
+            self.desk.wake(client)
         self.away.clear()
         await self.post()
         while await self.pull():

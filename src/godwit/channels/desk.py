@@ -12,6 +12,7 @@ or slow stays where it is, and is served later; it costs no memory and holds nob
 D1  What a front-end subscription is sent goes on exactly where it was, or where its client says.
 D2  There is at most one pull at a time for a back-end subscription.
 D3  A back-end subscription is there as long as a front-end one needs it.
+D4  Who could not take what there is costs nothing until `wake` says that it may be able to.
 """
 
 from __future__ import annotations
@@ -110,6 +111,8 @@ class Desk:
         self._of_client: dict[str, dict[ChannelSubscriptionId, None]] = {}
         self._behind: dict[BackEndKey, None] = {}
         """Of which there may be more than some front-end subscription has been sent."""
+        self._asleep: dict[str, dict[BackEndKey, None]] = {}
+        """Clients that could not take what there is, and of what."""
         self._tidied: dict[BackEndKey, None] = {}
         """Where somebody has acknowledged something."""
         self._asked = 0
@@ -179,6 +182,7 @@ class Desk:
 
     def leave(self, client: str) -> list[Order]:
         """A client is gone, or elsewhere; there it may go on."""
+        self._asleep.pop(client, None)
         ids = list(self._of_client.get(client, ()))
         return [order for id in ids for order in self._end((client, id), may_come_back=True)]
 
@@ -256,13 +260,22 @@ class Desk:
             back = self._backs[key]
             if len(wanted) >= limit or back.is_pulled or back.id is None:  # D2
                 continue
-            starts = [f.position for f in self._lagging(back) if can_take(f.client)]
+            lagging = list(self._lagging(back))
+            starts = [front.position for front in lagging if can_take(front.client)]
             if starts:
                 back.is_pulled = True
                 wanted.append(PullFrom(id=back.id, start=min(starts)))
-            elif not any(True for _ in self._lagging(back)):
-                del self._behind[key]
+                continue
+            del self._behind[key]
+            for front in lagging:  # D4
+                self._asleep.setdefault(front.client, {})[key] = None
         return wanted
+
+    def wake(self, client: str) -> bool:
+        """The client may be able to take something again; is there anything?"""
+        keys = [key for key in self._asleep.pop(client, ()) if key in self._backs]
+        self._behind.update(dict.fromkeys(keys))
+        return bool(keys)
 
     @staticmethod
     def _lagging(back: BackEnd) -> Iterable[_Begun]:
@@ -320,6 +333,7 @@ class Desk:
     def begin_again(self, client: str, positions: Mapping[ChannelSubscriptionId, Position]) -> None:
         """The client has everything before these positions; what it was sent beyond is lost."""
         self.acknowledge(client, positions)
+        self.wake(client)
         for id in self._of_client.get(client, ()):
             front, back = self._front(client, id), self._backs[self._keys[client, id]]
             if front.acknowledged is not None:

@@ -124,9 +124,10 @@ class Channels:
         self._outlets.pop(subscriber, None)
         self._carry_out(self.desk.leave(subscriber))
 
-    def go_on(self) -> None:
+    def go_on(self, subscriber: str) -> None:
         """Somebody is back, or has read something: there may be more that can be sent."""
-        self._may_pull.set()
+        if self.desk.wake(subscriber):
+            self._may_pull.set()
 
     def begin_again(self, subscriber: str, arrived: Positions) -> None:
         """Send a subscriber all results behind these positions, whatever it was sent before."""
@@ -261,7 +262,6 @@ class Channels:
         await asyncio.sleep(TIDY_S)
         for name, outlet in self._outlets.items():
             self.desk.acknowledge(name, outlet.arrived(self.desk.positions(name)))
-        self._may_pull.set()
         done = self.desk.done(BATCH_MAX)
         if done:
             await self._cluster.pull(Pull(broker=self._node.name, pulls=[], acknowledged=done))

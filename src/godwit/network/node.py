@@ -264,8 +264,6 @@ class BrokerNode:
     def _attach(self, port: Port, connection: Connection, received: int) -> None:
         is_new = not port.was_attached
         port.attach(connection, received=received)
-        if self.channels is not None:
-            self.channels.go_on()
         if isinstance(port, LinkPort):
             if is_new:
                 self._stimulate(LinkUp(port.hop))
@@ -275,6 +273,12 @@ class BrokerNode:
                 port.put_kept()
                 port.flush()
                 self._flush()
+        else:
+            self.on_room(port)
+
+    def on_room(self, port: Port) -> None:
+        if self.channels is not None:
+            self.channels.go_on(port.hop.name)
 
     def on_away(self, port: Port, reason: str) -> None:
         log.info("away", extra={"peer": port.hop.name, "reason": reason})

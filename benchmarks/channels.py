@@ -244,6 +244,4 @@ def rows(*, quick: bool) -> Iterator[list[Row]]:
         for name, bar_s in (("equality", 1.5), ("area", 1.5), ("near", 2.5)):
             yield large(spark, name, Path(folder), bar_s, count)
         yield sharing(spark, Path(folder), count)
-        if not quick:
-            yield large(spark, "equality", Path(folder), 1.5, 1_000_000)
     spark.stop()

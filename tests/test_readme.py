@@ -41,7 +41,14 @@ def test_the_session_answers_what_the_readme_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/guide.md", "docs/applications.md", "docs/lab.md", "docs/placement.md"]
+    "page",
+    [
+        "docs/guide.md",
+        "docs/applications.md",
+        "docs/lab.md",
+        "docs/placement.md",
+        "docs/balancing.md",
+    ],
 )
 def test_the_example_of_the_guide_runs(page: str) -> None:
     (example,) = blocks("python", page)

@@ -220,7 +220,7 @@ def test_a_log_that_was_lost_goes_on_above_what_the_dataset_has(tmp_path: Path) 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    with pytest.raises(UsageError, match="another process has this log open"):
+    with pytest.raises(UsageError, match="another process has this open"):
         open_log(tmp_path)
     log.close()
     open_log(tmp_path).close()

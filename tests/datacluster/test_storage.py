@@ -54,6 +54,7 @@ def test_compaction_changes_nothing_that_can_be_seen(
             horizon = random.randint(horizon, batch)
             merges += compact(storage, known, horizon, EAGER)
             if random.random() < 0.2:
+                storage.close()
                 storage = open_storage(spark, folder)
             through = random.randint(horizon, batch)
             after = random.randint(horizon, through)
@@ -134,6 +135,10 @@ def test_what_a_crash_left_is_deleted_at_the_next_start(
     (tmp_path / "data" / "staging" / "left").mkdir()
     store(storage, known, ["b"])
     compact(storage, known, 0, EAGER)
+    with pytest.raises(UsageError, match="another process has this open"):
+        open_storage(spark, tmp_path)
+    assert files_on_disk(tmp_path) == 4, "it may be at work"
+    storage.close()
     open_storage(spark, tmp_path)
     assert files_on_disk(tmp_path) == 1
     assert not list((tmp_path / "data" / "staging").iterdir())

@@ -123,9 +123,9 @@ def numbers_of(case: Case) -> dict[str, float]:
     worst = 0.9 if case["placement"] == "least loaded" else 0.6
     is_shuffled = case["scheme"] in ("gsh", "improved")
     cov = (0.01 if is_shuffled else 0.9 * alpha) if balanced else worst
-    if balanced and (case["placement"] != "nearest" or (alpha, case["gamma"]) == FINE):
+    if balanced and (case["placement"] != "nearest" or alpha == FINE[0]):
         cov = 0.004
-    moves = (9000.0 if is_shuffled else 1500.0 - 3000 * alpha - beta / 10) if balanced else 0.0
+    moves = (9000.0 if is_shuffled else 400.0 - 900 * alpha - beta / 10) if balanced else 0.0
     return {
         **dict.fromkeys(EXPERIMENT.measures, 1.0),
         "cov_late": cov, "cov_05": beta / 1000 if balanced else worst,
@@ -179,6 +179,7 @@ NR_GSH = {**NR_LDM, "scheme": "gsh"}
         ("B12", results({"cov_late": 0.5}, placement="least loaded", scheme="none")),
         ("B13", results({"not_falling": 1.0}, **NR_LDM)),
         ("B14", results({"not_alike": 1.0}, **NR_LDM)),
+        ("bad-1", results({"moves": 10.0}, placement="round robin", scheme="gsh", alpha=FINE[0])),
         ("bad-1", results({"max_late": 999.0}, placement="random", scheme="sdm", alpha=FINE[0])),
         ("bad-2", results({"distance_base": 0.021}, placement="nearest", scheme="improved")),
         ("bad-3", results({"distance_base": 0.031}, **NR_GSH)),

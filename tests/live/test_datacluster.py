@@ -22,7 +22,7 @@ from godwit.rest.calling import Caller
 from godwit.rest.errors import RestError
 from godwit.rest.operations import Nothing
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("services")
 
 READINGS = "CREATE DATASET Readings (sensor STRING, value DOUBLE, at TIMESTAMP) KEY sensor"
 ABOVE = """CREATE CHANNEL Above(low DOUBLE) CONTINUOUS AS
@@ -128,8 +128,8 @@ def test_what_is_wrong_is_said_and_harms_nobody(tmp_path: Path) -> None:
                 " 0) FROM NEW Readings WHERE value = :x": "reflect",
                 "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT sensor FROM NEW Readings": "x",
                 "DROP DATASET Readings": "Of",
-                "DROP TABLE Readings; DROP DATASET Readings": "",
-                "SELECT 1": "",
+                "DROP TABLE Readings; DROP DATASET Readings": "DATASET or FEED",
+                "SELECT 1": "CREATE or DROP",
             }
             for text, hint in wrong.items():
                 with pytest.raises(RestError, match=hint) as refused:
@@ -157,7 +157,7 @@ def test_when_too_much_waits_the_poster_is_told_to(tmp_path: Path) -> None:
         config.write_text("waiting_bytes_max = 65536\ninterval_s = 5\n")
         async with scene(tmp_path, "--config", str(config)) as (_, _, caller):
             await say(caller, READINGS)
-            accepted = refused = 0
+            accepted, refused = 0, list[RestError]()
             for sequence in range(40):
                 record = {"sensor": f"s{sequence}", "value": sequence, "note": "x" * 50_000}
                 records = [{**record, "sensor": "y" * 4_000 + str(k)} for k in range(10)]
@@ -165,11 +165,10 @@ def test_when_too_much_waits_the_poster_is_told_to(tmp_path: Path) -> None:
                     taken = await post(caller, *records)
                     accepted += taken.accepted
                 except RestError as error:
-                    assert error.status == 503
-                    assert error.retry_after_s
-                    refused += 1
+                    refused.append(error)
             assert accepted
-            assert refused
+            assert {error.status for error in refused} == {503}
+            assert all(error.retry_after_s for error in refused)
             await until(lambda: has(caller, "Readings", accepted))
 
     play(history)

@@ -102,7 +102,7 @@ def test_what_is_wrong_with_a_service_is_shown(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("services")
 def test_with_everything(tmp_path: Path) -> None:
     """A record goes from a publisher through a feed and a channel to a subscriber over HTTP."""
     path = network_file(

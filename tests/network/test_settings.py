@@ -165,12 +165,24 @@ def test_every_setting_of_a_broker_survives_being_written(key: str, tmp_path: Pa
     other = {
         "id": "B9",
         "links": ["godwit://h:1"],
-        "location": {"latitude": 60.17, "longitude": -24.94},
         "output_bandwidth_bytes_s": 7.0,
+        "location": {"latitude": 60.5, "longitude": -25.0},
     }
     changed = {"id": "B1", key: other.get(key, "[::1]:99")}
     network = checked(NetworkSettings(broker=[msgspec.convert(changed, BrokerSettings)]))
     assert load(tmp_path, dump_network(network)) == network
+
+
+def test_where_the_services_are_survives_being_written(tmp_path: Path) -> None:
+    network = NetworkSettings(
+        broker=[BrokerSettings(id="B1")],
+        datacluster="http://127.0.0.1:7600",
+        coordinator="http://[::1]:7500",
+    )
+    network = checked(network)
+    assert load(tmp_path, dump_network(network)) == network
+    with pytest.raises(UsageError, match="'ftp://x' is no address of a server"):
+        load(tmp_path, f'datacluster = "ftp://x"\n{B1}')
 
 
 WRONG = {

@@ -1,18 +1,18 @@
 """The greedy shuffle (GSH) as a Spark job, for more subscribers than one process should hold.
 
-    holdings: subscriber bigint, held array<int>      (who holds which BE subscriptions)
-    --> assignment: subscriber bigint, broker int     and the loads it gives
+    holdings: subscriber bigint, held array<int>          who holds which BE subscriptions
+    --> assigned: subscriber, held, broker int            and the loads that gives
 
 Subscribers are put together with people alike, the greedy algorithm of `balance.shuffle` deals out
 these groups instead of single people, and everybody follows their group.  Alike: of what somebody
 holds, the BE subscription that comes first in a fixed random order is their mark (a min-hash: two
-people have the same mark with the probability of what they share of what they hold together).  A
-mark with more than a small part of the load is split into several groups.
+people have the same mark with the probability of what they share of what they hold together).
+Groups have about the same load: a mark with more is split, marks with less are put together.
 
-Three passes over the holdings, each a map over Arrow batches in NumPy that sends on sums only:
-marks and their loads; groups and what they hold; the loads of the assignment.  Nothing is cached,
-and no row is a Python object.  What comes to the driver grows with the groups and with what they
-hold, not with the subscribers.
+Three passes over the holdings, in NumPy over Arrow batches: the loads of marks; what each group
+holds; the loads of the assignment.  Each partition adds up as it goes and sends on one vector for
+each group or broker, and Spark adds these up.  Nothing is cached, and no row is a Python object.
+Memory of a worker: a byte for each group and BE subscription, or four for each broker and one.
 
 P1  The loads are those of `balance.model` for the assignment, to the last bit: Spark counts, and
     the sums over the counts are the model's.
@@ -25,27 +25,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from godwit.balance.model import BrokerLoads, Floats, Ints, Starts, Subscribers
 from godwit.balance.shuffle import greedy_shuffle
 from godwit.errors import UsageError
 
-#: A broker gets so many groups, or more: the more there are, the more evenly they are dealt out.
+#: A broker gets about so many groups: the more there are, the more evenly they are dealt out.
 GROUPS_PER_BROKER = 100
 #: Of the fixed random order of BE subscriptions.
 ORDER_SEED = 7
-#: Stands for a BE subscription in a row that has the load of a group.
-LOAD = -1
 
 Batches = Iterator[pa.RecordBatch]
-#: What a batch becomes: columns by name.
-Mapping = Callable[["_Holdings"], dict[str, npt.NDArray[np.generic]]]
+Vector = npt.NDArray[Any]
+#: What a partition has to say: vectors by number, of a group or a broker.
+Vectors = dict[int, Vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,32 +63,81 @@ def plan_on_spark(
     if m < 1 or groups_per_broker < 1:
         raise UsageError(f"{m} brokers, {groups_per_broker} groups each; one or more are possible")
     order = np.random.default_rng(ORDER_SEED).permutation(len(rates)).astype(np.int32)
-    marked = _sums(holdings, _loads_of_marks(order, rates), "mark int, load double")
-    grouping = _Grouping.of(order, marked, m * groups_per_broker)
-    summed = _sums(holdings, _groups(grouping, rates), "group bigint, be int, load double")
-    numbers, people, weights = _as_subscribers(summed, rates)
-    brokers = greedy_shuffle(people, m, weights)
-    assigned = assign_on_spark(holdings, grouping, numbers, brokers)
+    grouping = _Grouping.of(order, _loads_of_marks(holdings, order, rates), m * groups_per_broker)
+    numbers, groups, weights = _groups(holdings, grouping, rates)
+    brokers = greedy_shuffle(groups, m, weights)
+    assigned = _assigned(holdings, grouping, numbers, brokers)
     return SparkPlan(assigned, loads_on_spark(assigned, rates, m), len(numbers))
 
 
 def loads_on_spark(assigned: DataFrame, rates: Floats, m: int) -> BrokerLoads:
-    """The loads of an assignment: `assigned` has the columns held and broker, besides others."""
+    """The loads of an assignment: `assigned` has the columns subscriber, held and broker."""
     q = len(rates)
 
-    def count(batch: _Holdings) -> dict[str, npt.NDArray[np.generic]]:
-        cells = np.repeat(batch.brokers, batch.lengths).astype(np.int64) * q + batch.held
-        there, counts = np.unique(cells, return_counts=True)
-        return {"broker": (there // q).astype(np.int32), "be": (there % q).astype(np.int32),
-                "holders": counts.astype(np.int64)}  # fmt: skip
+    def count(batches: Iterator[_Holdings]) -> Vectors:
+        counts = np.zeros((m, q), dtype=np.int32)
+        for batch in batches:
+            cells = np.repeat(batch.brokers, batch.lengths).astype(np.int64) * q + batch.held
+            counts += np.bincount(cells, minlength=m * q).reshape(m, q).astype(np.int32)
+        return dict(enumerate(counts))
 
-    found = _sums(assigned, count, "broker int, be int, holders bigint")
-    counts = np.zeros((m, q), dtype=np.int32)
-    counts[found["broker"], found["be"]] = found["holders"]
+    found = _combined(assigned, count, np.add, np.int32)
+    counts = np.array([found.get(j, np.zeros(q, np.int32)) for j in range(m)])
     return BrokerLoads((counts > 0) @ rates, counts @ rates)
 
 
-def assign_on_spark(
+def _loads_of_marks(holdings: DataFrame, order: Ints, rates: Floats) -> Floats:
+    """By place in the order; the last is of those who hold nothing."""
+
+    def add_up(batches: Iterator[_Holdings]) -> Vectors:
+        load = np.zeros(len(order) + 1)
+        for batch in batches:
+            load += np.bincount(batch.marks(order), batch.weights(rates), minlength=len(load))
+        return {0: load}
+
+    return _combined(holdings, add_up, np.add, np.float64).get(0, np.zeros(len(order) + 1))
+
+
+def _groups(
+    holdings: DataFrame, grouping: _Grouping, rates: Floats
+) -> tuple[Starts, Subscribers, Floats]:
+    """Groups as if they were people: their numbers, what they hold, and what they are sent."""
+    q = len(rates)
+
+    def add_up(batches: Iterator[_Holdings]) -> Vectors:
+        held: dict[int, Vector] = {}
+        loads: dict[int, float] = {}
+        for batch in batches:
+            for group, entries, load in batch.by_group(grouping, rates):
+                held.setdefault(group, np.zeros(q, dtype=bool))[entries] = True
+                loads[group] = loads.get(group, 0.0) + load
+        return {group: _packed(held[group], loads[group]) for group in held}
+
+    def join(one: Vector, other: Vector) -> Vector:
+        (flags, load), (more, added) = _unpacked(one, q), _unpacked(other, q)
+        return _packed(flags | more, load + added)
+
+    combined = _combined(holdings, add_up, join, np.uint8)
+    found = {group: _unpacked(vector, q) for group, vector in combined.items()}
+    numbers = np.array(sorted(found), dtype=np.int64)
+    held = [np.flatnonzero(found[group][0]).astype(np.int32) for group in numbers.tolist()]
+    starts = np.cumsum([0, *map(len, held)])
+    flat = np.concatenate([np.zeros(0, np.int32), *held])
+    weights = np.array([found[group][1] for group in numbers.tolist()], dtype=np.float64)
+    return numbers, Subscribers(starts, flat, rates), weights
+
+
+def _packed(held: Vector, load: float) -> Vector:
+    """A bit for each BE subscription, then the load: an eighth of a byte each on the way."""
+    return np.concatenate((np.packbits(held), np.frombuffer(np.float64(load).tobytes(), np.uint8)))
+
+
+def _unpacked(vector: Vector, q: int) -> tuple[Vector, float]:
+    held = np.unpackbits(vector[:-8], count=q).astype(bool)
+    return held, float(np.frombuffer(vector[-8:].tobytes(), np.float64)[0])
+
+
+def _assigned(
     holdings: DataFrame, grouping: _Grouping, numbers: Starts, brokers: Ints
 ) -> DataFrame:
     """Everybody follows their group: `numbers` of the groups, in order, and the broker of each."""
@@ -112,26 +160,22 @@ class _Holdings:
     lengths: Starts
     held: Ints
     brokers: Ints
+    """Of each subscriber; empty, if they are not assigned."""
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> _Holdings:
         held = batch.column("held")
-        names = batch.schema.names
-        none = np.zeros(0, dtype=np.int32)
+        is_assigned = "broker" in batch.schema.names
         return cls(
             batch.column("subscriber").to_numpy().astype(np.int64),
             held.value_lengths().fill_null(0).to_numpy().astype(np.int64),
             held.flatten().to_numpy().astype(np.int32),
-            batch.column("broker").to_numpy() if "broker" in names else none,
+            batch.column("broker").to_numpy() if is_assigned else np.zeros(0, dtype=np.int32),
         )
 
-    @property
-    def owners(self) -> Starts:
-        """The place in the batch of whose each entry of `held` is."""
-        return np.repeat(np.arange(len(self.lengths), dtype=np.int64), self.lengths)
-
     def weights(self, rates: Floats) -> Floats:
-        sums = np.bincount(self.owners, rates[self.held], minlength=len(self.lengths))
+        owners = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        sums = np.bincount(owners, rates[self.held], minlength=len(self.lengths))
         return sums.astype(np.float64)
 
     def marks(self, order: Ints) -> Starts:
@@ -143,26 +187,36 @@ class _Holdings:
             marks[holding] = np.minimum.reduceat(order[self.held], begins)
         return marks
 
+    def by_group(self, grouping: _Grouping, rates: Floats) -> Iterator[tuple[int, Ints, float]]:
+        """Each group's number, what its people hold, and their load."""
+        groups, places = np.unique(grouping.groups(self), return_inverse=True)
+        load = np.bincount(places, self.weights(rates), minlength=len(groups))
+        of_entries = np.repeat(places, self.lengths)
+        in_order = self.held[np.argsort(of_entries, kind="stable")]
+        ends = np.cumsum(np.bincount(of_entries, minlength=len(groups)))
+        for place, group in enumerate(groups.tolist()):
+            begin = ends[place - 1] if place else 0
+            yield group, in_order[begin : ends[place]], float(load[place])
+
 
 @dataclass(frozen=True, slots=True)
 class _Grouping:
     """Which group a subscriber belongs to."""
 
     order: Ints
-    parts: Starts
-    """Into how many groups the people of each mark are split."""
-
     first: Starts
-    """The number of each mark's first group."""
+    """The number of the first group of the people with a mark, by place in the order."""
+
+    parts: Starts
+    """Into how many groups they are split."""
 
     @classmethod
-    def of(cls, order: Ints, marked: dict[str, npt.NDArray[np.generic]], groups: int) -> _Grouping:
-        load = np.zeros(len(order) + 1)
-        load[marked["mark"].astype(np.int64)] = marked["load"]
-        share = load.sum() / groups
-        wanted = np.ceil(load / share) if share > 0 else np.ones_like(load)
-        parts = np.maximum(1, wanted).astype(np.int64)
-        return cls(order, parts, np.cumsum(parts) - parts)
+    def of(cls, order: Ints, loads: Floats, groups: int) -> _Grouping:
+        """Marks side by side, as wide as their loads, and cut into so many equal groups."""
+        share = float(loads.sum()) / groups or 1.0
+        before = np.cumsum(loads) - loads
+        parts = np.maximum(1, np.ceil(loads / share)).astype(np.int64)
+        return cls(order, np.floor(before / share).astype(np.int64), parts)
 
     def groups(self, batch: _Holdings) -> Starts:
         marks = batch.marks(self.order)
@@ -170,55 +224,38 @@ class _Grouping:
         return groups
 
 
-def _loads_of_marks(order: Ints, rates: Floats) -> Mapping:
-    def summed(batch: _Holdings) -> dict[str, npt.NDArray[np.generic]]:
-        marks, places = np.unique(batch.marks(order), return_inverse=True)
-        load = np.bincount(places, batch.weights(rates))
-        return {"mark": marks.astype(np.int32), "load": load.astype(np.float64)}
+def _combined(
+    frame: DataFrame,
+    add_up: Callable[[Iterator[_Holdings]], Vectors],
+    combine: Callable[[Vector, Vector], Vector],
+    kind: type[np.generic],
+) -> Vectors:
+    """What the partitions have to say, vectors of the same number combined."""
 
-    return summed
+    def of_partition(batches: Batches) -> Batches:
+        for number, vector in add_up(map(_Holdings.of, batches)).items():
+            yield _row(number, vector)
 
+    def of_number(rows: pa.Table) -> pa.Table:
+        first, *others = (np.frombuffer(cell.as_py(), kind) for cell in rows.column("vector"))
+        for other in others:
+            first = combine(first, other)
+        return pa.Table.from_batches([_row(rows.column("number")[0].as_py(), first)])
 
-def _groups(grouping: _Grouping, rates: Floats) -> Mapping:
-    """A row for each BE subscription of a group, without a load; and one with its load."""
-    q = max(len(rates), 1)
-
-    def summed(batch: _Holdings) -> dict[str, npt.NDArray[np.generic]]:
-        groups, places = np.unique(grouping.groups(batch), return_inverse=True)
-        load = np.bincount(places, batch.weights(rates), minlength=len(groups))
-        holders = np.repeat(places, batch.lengths).astype(np.int64)
-        cells = np.unique(holders * q + batch.held)
-        be = np.concatenate((cells % q, np.full(len(groups), LOAD)))
-        group = np.concatenate((groups[cells // q], groups))
-        loads = np.concatenate((np.zeros(len(cells)), load))
-        return {"group": group, "be": be.astype(np.int32), "load": loads}
-
-    return summed
-
-
-def _as_subscribers(
-    summed: dict[str, npt.NDArray[np.generic]], rates: Floats
-) -> tuple[Starts, Subscribers, Floats]:
-    """Groups as if they were people: their numbers, what they hold, and what they are sent."""
-    in_order = np.lexsort((summed["be"], summed["group"]))
-    group, be, load = (summed[name][in_order] for name in ("group", "be", "load"))
-    is_load = be == LOAD  # The first row of each group.
-    numbers = group[is_load].astype(np.int64)
-    starts = np.concatenate((np.flatnonzero(is_load), [len(be)])) - np.arange(len(numbers) + 1)
-    held = be[~is_load].astype(np.int32)
-    return numbers, Subscribers(starts, held, rates), load[is_load].astype(np.float64)
+    schema = "number bigint, vector binary"
+    rows = frame.mapInArrow(of_partition, schema).groupBy("number").applyInArrow(of_number, schema)
+    table = rows.toArrow()
+    numbers = table.column("number").to_pylist()
+    return {
+        number: np.frombuffer(cell.as_py(), kind)
+        for number, cell in zip(numbers, table.column("vector"), strict=True)
+    }
 
 
-def _sums(frame: DataFrame, mapping: Mapping, schema: str) -> dict[str, npt.NDArray[np.generic]]:
-    """Map each batch, and add up the last column over all rows that are equal in the others."""
-    *keys, summed = (column.split()[0] for column in schema.split(", "))
-
-    def mapped(batches: Batches) -> Batches:
-        for batch in batches:
-            if batch.num_rows:
-                columns = mapping(_Holdings.of(batch))
-                yield pa.RecordBatch.from_pydict({k: pa.array(v) for k, v in columns.items()})
-
-    rows = frame.mapInArrow(mapped, schema)
-    table = rows.groupBy(*keys).agg(F.sum(summed).alias(summed)).toArrow()
-    return {name: table.column(name).to_numpy() for name in (*keys, summed)}
+def _row(number: int, vector: Vector) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {
+            "number": pa.array([number], pa.int64()),
+            "vector": pa.array([vector.tobytes()], pa.binary()),
+        }
+    )

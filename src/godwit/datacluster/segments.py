@@ -31,7 +31,7 @@ class SegmentFiles:
         self.size_bytes = 0
         """Of the last segment: what was written to it successfully."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(folder)
+        self._lock = locked(folder)
 
     def recover(self) -> list[tuple[Frame, Meta]]:
         """The frames of the last segment, which is written from now on.
@@ -143,13 +143,14 @@ def _refuse_damage(path: Path, end: int, position: int) -> None:
         place = data.find(frames.MAGIC, place + 1)
 
 
-def _locked(folder: Path) -> int:
+def locked(folder: Path) -> int:
+    """A file that is to be closed when others may write there; a crash closes it, too."""
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
-        raise UsageError(f"{folder.name}: another process has this log open") from None
+        raise UsageError(f"{folder}: another process has this open") from None
     return file
 
 

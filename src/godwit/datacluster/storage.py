@@ -7,6 +7,7 @@ is kept in memory; what came after it is little, and takes its place.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from godwit.datacluster.files import Files, StoredFile
 from godwit.datacluster.folders import Folders
 from godwit.datacluster.readers import Readers
 from godwit.datacluster.schemas import spark_schema
+from godwit.datacluster.segments import locked
 from godwit.errors import UsageError
 
 #: A base of more rows is read from its file each time.
@@ -35,6 +37,8 @@ class Storage:
     def __init__(self, spark: SparkSession, catalog: Catalog, root: Path) -> None:
         self.spark = spark
         self.folders = Folders(root)
+        # Before anything is swept: what nobody names yet may be somebody's work of this moment.
+        self._folder_lock = locked(self.folders.root)
         self.definitions = Definitions(catalog)
         self.files = Files(catalog)
         self.readers = Readers()
@@ -131,6 +135,7 @@ class Storage:
             datasets = list(self._bases)
         for dataset in datasets:
             self._uncache(dataset)
+        os.close(self._folder_lock)
 
     def _delete_leftovers(self) -> None:
         """At the start nobody reads or writes."""

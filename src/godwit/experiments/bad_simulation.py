@@ -14,6 +14,7 @@ from godwit.experiments.balancing_claims import (
     BETAS,
     CLAIMS,
     FINE,
+    FINE_SHUFFLE,
     LEAST,
     NEAREST,
     PAPER,
@@ -33,7 +34,8 @@ def scale(*, subscribers: int, be: int, seeds: int) -> Scale:
     placements = (NEAREST, RANDOM, ROUND_ROBIN)
     settings = [
         *((p, s, *PAPER, BETA) for p, s in product((*placements, LEAST), SCHEMES)),
-        *((p, s, *FINE, BETA) for p, s in product(placements, ("ldm", "sdm", "gsh"))),
+        *((p, s, *FINE, BETA) for p, s in product(placements, ("ldm", "sdm"))),
+        *((p, "gsh", *FINE_SHUFFLE, BETA) for p in placements),
         *((NEAREST, "ldm", alpha, PAPER[1], BETA) for alpha in ALPHAS if alpha != PAPER[0]),
         *((NEAREST, "ldm", *PAPER, beta) for beta in BETAS if beta != BETA),
     ]
@@ -76,4 +78,33 @@ n^-0.8 as many people as the largest; averages are over 60 s.
     measures=measures(BROKERS),
     claims=CLAIMS,
     figures=FIGURES,
+    remarks="""\
+What to know about the verdicts (numbers are of the scale *paper*):
+
+- B8 and B12 follow from what was chosen: the sizes of the towns; logins within one minute against
+  reports every 10 s, so that six brokers get everybody and four nobody. That is the highest cov
+  (0.82, NR 0.65), but not the highest load: the largest town of NR has more people at one broker
+  (1,713 MB/s against 1,053).
+- With the paper's alpha of 0.15, RND (cov 0.03) and RR (0.008) need no balancing and get none.
+  `bad-1` therefore asks with an alpha of 0.005, and with a gamma of 0.006 so that RR is shuffled.
+- That gamma was set after a first run, in which 0.01 left RR without a shuffle and the claim held
+  through LDM alone; the rule now asks that people were shuffled. All other rules stand as they were
+  written, after trials of the planning code and of scale *small* but before the first run of scale
+  *paper*. The deviation of the rates was a fifth from the beginning; with 0.1 and 0.3 instead, the
+  improved shuffle is 1.7% and 1.9% above the bound (one seed).
+- B9c holds, but for another reason than "LDM takes longer": six of seven moves of LDM come in the
+  same round as the shuffle. It stops when cov is at alpha; whatever happens next lifts it above,
+  and a few more move, until everybody has subscribed. Moves take effect at once here; in the
+  paper's simulator they may not have.
+- B11b holds while load grows: the smaller beta, the earlier somebody moves. In the last 10 min cov
+  is the same for all three, 0.147 to 0.148, so a smaller beta only costs moves then.
+- LDM and SDM make as many moves and end alike: with 200 holders for each BE subscription, every
+  broker takes in nearly everything, and there is nothing to choose by.
+- `bad-2` is about base rates. At the rates of the end, which differ more from each other, the
+  improved shuffle is 2.1% above the lower bound, GSH 2.6%. How much of that is the bound's and how
+  much the shuffle's fault is not known.
+- In the runs, the improved shuffle does *worse* than GSH. It is made at 260 s, when half of the
+  subscriptions are there, for what people hold by then; the other half undoes it (cov 0.11 in the
+  end, GSH 0.005). It is worth its moves only where holdings are settled.
+""",
 )

@@ -10,7 +10,8 @@ from godwit.lab.experiment import Results
 
 NEAREST, RANDOM, ROUND_ROBIN, LEAST = "nearest", "random", "round robin", "least loaded"
 #: alpha and gamma: of the paper (gamma is ours), and so low that slight imbalance counts.
-PAPER, FINE = (0.15, 0.5), (0.005, 0.01)
+#: RR is so even that a shuffle needs a gamma of its own to be entered at all.
+PAPER, FINE, FINE_SHUFFLE = (0.15, 0.5), (0.005, 0.01), (0.005, 0.006)
 BETA = 300.0
 #: alpha, and beta in MB/s: what figure 14 varies.
 ALPHAS, BETAS = (0.3, 0.15, 0.05), (450.0, 300.0, 100.0)
@@ -104,17 +105,17 @@ def least_is_worst(results: Results) -> bool:
     )
 
 
-def lowers(thresholds: tuple[float, float]) -> Callable[[Results], bool]:
-    def holds(results: Results) -> bool:
-        return all(
-            one(runs(results, placement, scheme, thresholds), name)
-            < one(runs(results, placement, "none"), name)
-            for placement in (RANDOM, ROUND_ROBIN, NEAREST)
-            for scheme in ("ldm", "sdm", "gsh")
-            for name in ("cov_late", "max_late")
-        )
-
-    return holds
+def all_lower(results: Results) -> bool:
+    """Each scheme does what it is called, and lowers both measures."""
+    for placement in (RANDOM, ROUND_ROBIN, NEAREST):
+        without = runs(results, placement, "none")
+        for scheme, thresholds in (("ldm", FINE), ("sdm", FINE), ("gsh", FINE_SHUFFLE)):
+            found = runs(results, placement, scheme, thresholds)
+            is_shuffled = one(found, "moves") > float(found.runs[0].case["subscribers"]) / 2
+            lower = [one(found, n) < one(without, n) for n in ("cov_late", "max_late")]
+            if not all(lower) or is_shuffled is not (scheme == "gsh"):
+                return False
+    return True
 
 
 def never(name: str) -> Callable[[Results], bool]:
@@ -181,8 +182,8 @@ CLAIMS = (
     ),
     Claim(
         "bad-1", "LDM, SDM and GSH lower maximum load and cov for RND, RR and NR.",
-        f"{DEBS}, 6.1.3; asked of BS3 with alpha 0.005, gamma 0.01",
-        Shape("lower than without in the last 10 min, each of them", lowers(FINE)),
+        f"{DEBS}, 6.1.3; asked of BS3 with alpha 0.005, gamma 0.006",
+        Shape("lower than without in the last 10 min, each of them", all_lower),
     ),
     Claim(
         "bad-2", "The improved shuffle is within 2% of the best possible.", "our own",

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from godwit.experiments.balancing_claims import (
-    BETA,
     LEAST,
     NEAREST,
     PAPER,
@@ -55,15 +54,13 @@ def _cov_over_time(axes: Axes, results: Results) -> None:
 
 
 def _thresholds(axes: Axes, results: Results) -> None:
-    for label, found in (("alpha, beta 300 MB/s", by_alpha), ("beta, alpha 0.15", by_beta)):
-        each = found(results)
-        covs = [one.mean("cov_late") for one in each]
-        moves = [one.mean("moves") for one in each]
-        axes.plot(moves, covs, marker="o", label=label)
-        for one, move, cov in zip(each, moves, covs, strict=True):
-            alpha, beta = float(one.runs[0].case["alpha"]), float(one.runs[0].case["beta"])
-            text = f"{alpha:g}" if beta == BETA else f"{beta:g} MB/s"
-            axes.annotate(text, (move, cov), textcoords="offset points", xytext=(6, 6))
+    lines = {
+        "alpha 0.3, 0.15, 0.05; beta 300 MB/s": by_alpha(results),
+        "beta 450, 300, 100 MB/s; alpha 0.15": by_beta(results),
+    }
+    for label, found in lines.items():
+        moves = [each.mean("moves") for each in found]
+        axes.plot(moves, [each.mean("cov_late") for each in found], marker="o", label=label)
     axes.set_xlabel("migrations")
     axes.set_ylabel("cov, last 10 min")
     axes.set_ylim(bottom=0)

@@ -1,0 +1,31 @@
+"""The emergency scenario, live and small: every row that was delivered is checked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from rich.console import Console
+
+from godwit.emergencies.scenario import EmergencyScenario
+from godwit.emergencies.showing import demonstrate, render
+
+pytestmark = pytest.mark.xdist_group("services")
+
+
+def test_everybody_is_told_what_a_batch_query_says() -> None:
+    scenario = EmergencyScenario(
+        users=24, brokers=3, pace=10.0, seconds=15.0, reports_per_s=8.0, alpha=0.05
+    )
+    console = Console(quiet=True)
+
+    async def within_time() -> None:
+        async with asyncio.timeout(500):
+            played, verdict = await demonstrate(console, scenario)
+        assert verdict.faults == []
+        assert verdict.rows == played.deliveries > 0
+        assert played.moves.get("moved", 0) > 0  # Most are nearest one of the brokers.
+        assert all(dataset.rows == 0 for dataset in played.datasets if "quarantine" in dataset.name)
+        render(console, played, verdict)
+
+    asyncio.run(within_time())

@@ -1,4 +1,4 @@
-"""Random users over HTTP, in memory: answers are lost, sessions replaced, brokers changed."""
+"""Random users over HTTP, in memory: answers are lost, sessions replaced, brokers crash."""
 
 from __future__ import annotations
 
@@ -36,6 +36,16 @@ class User:
 
     async def come(self) -> None:
         """Log in somewhere, and go on."""
+        while True:
+            try:
+                await self._come()
+            except RestError as error:
+                assert error.status in (404, 503), error  # noqa: PT017
+                await asyncio.sleep(0.005)
+            else:
+                return
+
+    async def _come(self) -> None:
         self.gateway = self.random.choice(self.gateways)
         self.session = (await self.gateway._login(api.Login(self.name))).session
         request = api.SubscribeChannel(
@@ -69,7 +79,9 @@ class User:
         try:
             answer = await self.ask()
         except RestError as error:
-            assert error.status == 409  # noqa: PT017
+            assert error.status in (404, 409, 503), error  # noqa: PT017
+            if error.status != 409:
+                await self.come()
             return
         if self.random.random() < 0.3:
             return  # The answer was lost on the way.
@@ -81,6 +93,17 @@ class User:
         else:
             self.position = answer.positions[self.id]
         self.took += rows
+
+
+async def crash(network: MemoryNetwork, gateways: list[Gateway], random: Random) -> None:
+    """A broker is gone, with all sessions, and comes back."""
+    number = random.randrange(len(gateways))
+    broker = sorted(network.nodes)[number]
+    network.crash(broker)
+    gateways[number].close()
+    await asyncio.sleep(0.01)
+    await network.restart(broker)
+    gateways[number] = Gateway(network.nodes[broker])
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -96,6 +119,8 @@ def test_every_row_is_had_once(seed: int) -> None:
             while not all(task.done() for task in living):
                 sizes = {id: random.choice([0, 1, 5]) for id in cluster.ids.values()}
                 cluster.execute({id: [{"k": k} for k in range(n)] for id, n in sizes.items()})
+                if random.random() < 0.02:
+                    await crash(network, gateways, random)
                 await asyncio.sleep(0.003)
             await asyncio.gather(*living)
             for user in users:

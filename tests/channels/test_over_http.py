@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from tests.asynchronous import run, until
 from tests.channels.clusters import CHANNEL, MemoryCluster
+from tests.network.test_http import Observed
 
 from godwit.content.channels import ChannelSubscriptionId, Position, Row
 from godwit.errors import RefusedError
 from godwit.network import gateway as gateway_module
 from godwit.network import sessions as sessions_module
 from godwit.network.channels import Channels
-from godwit.network.gateway import Gateway
 from godwit.network.http import application
-from godwit.network.node import BrokerNode
 from godwit.network.settings import Limits
 from godwit.overlay.topology import chain
 from godwit.rest import subscribing as api
@@ -26,14 +25,6 @@ from godwit.rest.calling import Caller
 from godwit.rest.errors import RestError
 from godwit.rest.serving import serve
 from godwit.testing import MemoryNetwork
-
-
-class Observed:
-    def __init__(self, node: BrokerNode) -> None:
-        self.node = node
-        self.gateway = Gateway(node)
-        self.tracing = None
-        self.troubles = list[str]()
 
 
 class Asking:

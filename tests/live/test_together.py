@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,14 @@ from tests.test_cli import started
 
 from godwit.client import connect
 from godwit.content.channels import ChannelSubscriptionId, Position
-from godwit.network.settings import NetworkSettings, ServiceSettings, dump_network, network_of
+from godwit.network.settings import (
+    NetworkSettings,
+    ServiceSettings,
+    dump_network,
+    load_network,
+    network_of,
+)
+from godwit.network.together import Together
 from godwit.overlay.topology import chain
 from godwit.rest import bcs, subscribing
 from godwit.rest import datacluster as api
@@ -82,6 +91,18 @@ def test_with_a_coordinator(tmp_path: Path) -> None:
 
         run(scenario(), within_s=60)
     assert Path(state).exists()
+
+
+def test_a_service_that_ends_is_noticed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        network = load_network(network_file(tmp_path, coordinator={"state": str(tmp_path)}))
+        async with Together(network) as running:
+            ending = asyncio.create_task(running.first_end())
+            os.kill(running.services["coordinator"].pid, signal.SIGKILL)
+            assert await ending == "godwit coordinator ended with code -9"
+            assert await running.stop() == {"B1": 0, "B2": 0, "coordinator": -9}
+
+    run(scenario(), within_s=60)
 
 
 def test_what_is_wrong_with_a_service_is_shown(tmp_path: Path) -> None:

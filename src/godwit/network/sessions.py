@@ -90,7 +90,7 @@ class HttpSession:
 
     def answered(self, poll: Poll, sent: Positions) -> dict[ChannelSubscriptionId, Position]:
         """How far the answer goes; `sent` is what the desk takes to be sent."""
-        positions = {**sent, **poll.left_out}
+        positions = {id: poll.left_out.get(id, position) for id, position in sent.items()}
         for id, position in positions.items():
             self.told[id] = max(position, self.told.get(id, position))
         return positions

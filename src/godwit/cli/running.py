@@ -39,7 +39,8 @@ Link = Annotated[
     list[str] | None, typer.Option(help="A neighbour to dial, godwit://HOST:PORT; repeat for more.")
 ]
 Http = Annotated[
-    str | None, typer.Option(help="HOST:PORT for /metrics, /healthz, /routing, /move.")
+    str | None,
+    typer.Option(help="HOST:PORT for /metrics, /healthz, /routing, /move, and channels."),
 ]
 Config = Annotated[
     Path | None, typer.Option(help="A network file; the broker with this id is run.")

@@ -2,7 +2,7 @@
 
     POST /login, /subscribe, /results, /unsubscribe, /logout (rest/subscribing.py)
 
-G1  What an answer to /results goes beyond is never lost, what was acknowledged never sent again.
+G1  Results are sent until they are acknowledged, and not after that.
 G2  A session that nobody asks anything of for `session_s` ends, and there are at most
     `connections_max` of them.
 """
@@ -90,8 +90,8 @@ class Gateway:
         session = HttpSession(request.user, secrets.token_urlsafe(16))
         self._sessions[session.token] = self._of_user[session.user] = session
         channels.enter(session.name, session)
-        with self._in_use(session):
-            log.info("logged in", extra={"user": session.user})
+        self._expire_later(session)
+        log.info("logged in", extra={"user": session.user})
         return LoggedIn(session=session.token, broker=self._node.name, session_s=limits.session_s)
 
     async def _logout(self, request: Logout) -> Ended:
@@ -125,11 +125,13 @@ class Gateway:
         finally:
             session.requests -= 1
             if not session.requests and not session.is_over:
-                loop = asyncio.get_running_loop()
-                why = f"nothing was asked for {self._node.limits.session_s:g} s"
-                session.expiry = loop.call_later(
-                    self._node.limits.session_s, self._end, session, why
-                )
+                self._expire_later(session)
+
+    def _expire_later(self, session: HttpSession) -> None:
+        session_s = self._node.limits.session_s
+        reason = f"nothing was asked for {session_s:g} s"
+        loop = asyncio.get_running_loop()
+        session.expiry = loop.call_later(session_s, self._end, session, reason)
 
     def _end(self, session: HttpSession, reason: str) -> None:
         log.info("session over", extra={"user": session.user, "reason": reason})

@@ -138,7 +138,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     that are sent here by others."""
 
     http: str | None = None
-    """Host and port of /metrics, /healthz, /routing and /move; none unless it is set."""
+    """Host and port of /metrics, /healthz, /routing and /move, and of channels over HTTP; none
+    unless it is set."""
 
     links: list[str] = []
     """Neighbours this broker dials: godwit://HOST:PORT, or ids of the same file."""

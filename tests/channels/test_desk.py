@@ -335,10 +335,19 @@ def test_random_histories(seed: int) -> None:
 
 def test_rates_are_those_of_the_last_minute() -> None:
     rates = Rates(window_s=60)
+    for id in (1, 3):
+        rates.begin(id, 0.0)
+    rates.begin(2, 89.0)
+    rates.begin(4, 110.0)
     for second in range(0, 120, 10):
         rates.add(1, 600, float(second))
     rates.add(2, 300, 119.0)
-    found = rates.bytes_per_s([1, 2, 3], 119.0)
+    rates.add(4, 300, 119.0)
+    found = rates.bytes_per_s([1, 2, 3, 4, 5], 119.0)
     assert found[1] == pytest.approx(60, rel=0.2)
-    assert (found[2], found[3]) == (5.0, 0.0)
+    assert found[2] == 10.0  # In the 30 seconds since it began.
+    assert found[3] == 0.0
+    assert found.keys() == {1, 2, 3}  # Of those that are young nothing is known.
     assert rates.bytes_per_s([1, 2], 300.0) == {1: 0.0, 2: 0.0}
+    rates.end(1)
+    assert rates.bytes_per_s([1], 300.0) == {}

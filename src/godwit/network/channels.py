@@ -137,6 +137,8 @@ class Channels:
     def _carry_out(self, orders: list[Order]) -> None:
         touched: dict[Outlet, None] = {}
         for order in orders:
+            if isinstance(order, End):
+                self.rates.end(order.id)
             if isinstance(order, Ask | End):
                 self._outbox.append(order)
                 self._has_post.set()
@@ -221,6 +223,8 @@ class Channels:
         orders: list[Order] = []
         for ask, granted in zip(asks, answer.subscriptions, strict=True):
             orders += self.desk.granted(ask.key, granted)
+            if granted.id is not None:
+                self.rates.begin(granted.id, self._node.now_s())
         return orders
 
     async def _end(self, batch: list[Ask | End]) -> list[Order]:

@@ -45,7 +45,8 @@ ALLOWED = {
     "emergencies": {"content", "client", "network", "overlay", "rest", "workloads"},
     "experiments": {
         "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",
-        "live", "placement", "balance", "coordinator", "datacluster", "emergencies", "spark",
+        "live", "placement", "balance", "channels", "coordinator", "datacluster", "emergencies",
+        "rest", "spark",
     },
 }  # fmt: skip
 #: Who may import experiments: they are for those who run them, and nothing depends on one.

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from godwit.emergencies.scenario import EmergencyScenario
 from godwit.emergencies.showing import demonstrate, render
+from godwit.rest.bcs import Outcome
 
 pytestmark = pytest.mark.xdist_group("services")
 
@@ -25,6 +26,10 @@ def test_everybody_is_told_what_a_batch_query_says() -> None:
         assert verdict.faults == []
         assert verdict.rows == played.deliveries > 0
         assert played.moves.get("moved", 0) > 0  # Most are nearest one of the brokers.
+        moved = [move for move in played.last_moves if move.outcome is Outcome.MOVED]
+        assert len(moved) == played.moves["moved"]
+        assert all((move.ended_s or 0) > played.started_s for move in moved)
+        assert {len(sample.brokers) for sample in played.samples[-5:]} == {3}
         assert all(dataset.rows == 0 for dataset in played.datasets if "quarantine" in dataset.name)
         render(console, played, verdict)
 

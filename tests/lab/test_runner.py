@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.lab.toy import MEASURES, toy
 
 from godwit.errors import UsageError
 from godwit.lab.cache import Cache, Run
-from godwit.lab.experiment import Case, Experiment, Results
+from godwit.lab.experiment import Case, Experiment, Results, Scale
 from godwit.lab.progress import Progress
 from godwit.lab.runner import Means, RunError, carry_out, planned
 
@@ -144,3 +145,12 @@ def test_what_cannot_be_planned_is_said() -> None:
     assert planned(toy(), "small", seeds=[9], only={"deliveries": "3"}) == [
         Run({"deliveries": 3}, 9)
     ]
+
+
+def test_what_takes_long_is_run_once() -> None:
+    once = Scale([{"deliveries": 2}], seeds=3, once=[{"deliveries": 5}])
+    experiment = replace(toy(), scales={"small": once})
+    long, short = Run({"deliveries": 5}, 1), {"deliveries": 2}
+    assert planned(experiment, "small") == [Run(short, 1), Run(short, 2), Run(short, 3), long]
+    assert planned(experiment, "small", seeds=[1, 2], only={"deliveries": "5"}) == [long]
+    assert once.runs == 4

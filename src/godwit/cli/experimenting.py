@@ -54,9 +54,7 @@ def list_(json: Json = False) -> None:
     for heading in ("experiment", "question", "runs", "claims"):
         table.add_column(heading)
     for each in experiments.values():
-        runs = "\n".join(
-            f"{name}: {len(scale.cases) * scale.seeds}" for name, scale in each.scales.items()
-        )
+        runs = "\n".join(f"{name}: {scale.runs}" for name, scale in each.scales.items())
         table.add_row(each.name, each.question, runs, str(len(each.claims)))
     Console().print(table)
 
@@ -67,7 +65,7 @@ def _listed(experiment: Experiment) -> dict[str, object]:
         "title": experiment.title,
         "question": experiment.question,
         "scales": {
-            name: {"cases": len(scale.cases), "seeds": scale.seeds}
+            name: {"cases": len(scale.cases), "seeds": scale.seeds, "runs": scale.runs}
             for name, scale in experiment.scales.items()
         },
         "measures": {name: each.unit for name, each in experiment.measures.items()},

@@ -22,6 +22,8 @@ from godwit.workloads.emergency_channels import EMERGENCY
 
 #: For what was published to be executed, and what came of it to be delivered.
 SETTLE_S = 120.0
+#: More than there are: a plan moves nobody twice, and a run has few plans.
+MOVES_SEEN = 10_000
 ADVERTISED = (
     f"class = '{EMERGENCY}' and report_id is a string and etype is a string and severity is a"
     " number and latitude is a number and longitude is a number and message is a string and"
@@ -39,6 +41,7 @@ class Sample:
     maximum_load: float
     fe: int
     be: int
+    brokers: Sequence[bcs.BrokerShown] = ()
 
 
 @dataclass(slots=True)
@@ -52,8 +55,11 @@ class Played:
     moves: dict[str, int] = field(default_factory=dict)
     """By outcome."""
 
-    reasons: list[str] = field(default_factory=list)
-    """Of the last moves."""
+    started_s: float = 0.0
+    """Since 1970; samples count from there."""
+
+    last_moves: list[bcs.MoveRecord] = field(default_factory=list)
+    """The latest first."""
 
     plans: int = 0
     brokers: list[bcs.BrokerShown] = field(default_factory=list)
@@ -78,6 +84,7 @@ async def play(
         for subscriber in cast.subscribers
     }
     start_s, is_over = time.monotonic(), asyncio.Event()
+    played.started_s = time.time()
     async with asyncio.TaskGroup() as acting:
         for person in people.values():
             acting.create_task(person.live(start_s, is_over))
@@ -149,7 +156,8 @@ async def _watch(
         await asyncio.sleep(1.0)
         at_s = time.monotonic() - start_s
         with contextlib.suppress(GodwitError):  # The next look may succeed.
-            balance = (await stage.coordinator.call(bcs.BROKERS, Nothing())).balance
+            seen = await stage.coordinator.call(bcs.BROKERS, Nothing())
+            balance = seen.balance
             played.samples.append(
                 Sample(
                     at_s,
@@ -158,6 +166,7 @@ async def _watch(
                     balance.maximum_load,
                     balance.fe_subscriptions,
                     balance.be_subscriptions,
+                    seen.brokers,
                 )
             )
             moves = await stage.coordinator.call(bcs.MOVES, bcs.WhichMoves(limit=1))
@@ -189,11 +198,8 @@ async def _channels(stage: Stage) -> Sequence[api.ChannelShown]:
 
 
 async def _look_back(stage: Stage, played: Played) -> None:
-    moves = await stage.coordinator.call(bcs.MOVES, bcs.WhichMoves(limit=5))
-    played.moves = moves.outcomes
-    played.reasons = [
-        f"{move.client}: {move.source} to {move.target}, {move.why}" for move in moves.moves
-    ]
+    moves = await stage.coordinator.call(bcs.MOVES, bcs.WhichMoves(limit=MOVES_SEEN))
+    played.moves, played.last_moves = moves.outcomes, moves.moves
     plan = (await stage.coordinator.call(bcs.PLAN, Nothing())).plan
     played.plans = 0 if plan is None else plan.number
     played.brokers = (await stage.coordinator.call(bcs.BROKERS, Nothing())).brokers

@@ -71,8 +71,9 @@ def render(console: Console, played: Played, verdict: Verdict) -> None:
     console.print(_figures(played))
     console.print(_brokers(played))
     console.print(_channels(played))
-    for reason in played.reasons[:3]:
-        console.print(f"  moved  {reason}", style="dim")
+    for move in played.last_moves[:3]:
+        why = f"{move.client}: {move.source} to {move.target}, {move.why}"
+        console.print(f"  moved  {why}", style="dim")
     if verdict.faults:
         console.print(f"[red]{len(verdict.faults)} faults[/], the first: {verdict.faults[0]}")
     else:

@@ -26,7 +26,8 @@ from godwit.workloads.emergency_channels import DATASETS, FEEDS
 
 #: Statements wait for Spark, which is slow at first.
 STATEMENT_S = 180.0
-REPORT_S = 2.0
+#: Of the coordinator, for a scenario that is over in minutes.
+REPORT_S, HOLD_S, MOVES_PER_S = 2.0, 20.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def _coordinator(scenario: EmergencyScenario, folder: Path) -> Service:
         *("--placement", scenario.placement, "--strategy", scenario.strategy),
         *("--alpha", str(scenario.alpha), "--beta", str(scenario.beta)),
         *("--gamma", str(scenario.gamma), "--report-s", str(REPORT_S)),
-        *("--hold-s", "20", "--moves-per-s", "20"),
+        *("--hold-s", str(HOLD_S), "--moves-per-s", str(MOVES_PER_S)),
     ]
     if not scenario.is_balanced:
         options.append("--dry-run")

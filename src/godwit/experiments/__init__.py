@@ -6,6 +6,7 @@ covering.py       what covering saves
 grape_enterprise.py, grape_random.py, grape_weights.py, placement_sampling.py
                   POP and GRAPE; how they are run: relocating.py
 bad_simulation.py staged load balancing; how it is run: balancing_rounds.py
+bad_prototype.py  ... of the emergency scenario; how it is run: prototype_runs.py
 watched.py        a simulation with a trace and the oracle: how most experiments run theirs
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from godwit.experiments import (
+    bad_prototype,
     bad_simulation,
     broker_model,
     covering,
@@ -36,5 +38,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         grape_weights,
         placement_sampling,
         bad_simulation,
+        bad_prototype,
     )
 }

@@ -98,6 +98,13 @@ class Scale:
     seeds: int
     """How many, unless said otherwise: 1, 2, 3 ..."""
 
+    once: Sequence[Case] = ()
+    """Cases that are run with the first seed only, because they take long."""
+
+    @property
+    def runs(self) -> int:
+        return len(self.cases) * self.seeds + len(self.once)
+
 
 def _never(_case: Case) -> bool:
     return False

@@ -52,14 +52,18 @@ def planned(
 ) -> list[Run]:
     """The runs of an experiment at a scale; only those of the cases with these values, as text."""
     declared = scale_named(experiment, scale)
-    cases = [case for case in declared.cases if _has(case, only or {})]
-    if not cases:
+    cases, once = (
+        [case for case in some if _has(case, only or {})]
+        for some in (declared.cases, declared.once)
+    )
+    if not cases and not once:
         raise UsageError(
             f"no case of {experiment.name} at the scale {scale} has"
             f" {' '.join(f'{name}={value}' for name, value in (only or {}).items())}"
         )
     numbers = seeds if seeds is not None else range(1, declared.seeds + 1)
-    return [Run(case, seed) for case in cases for seed in numbers]
+    repeated = [Run(case, seed) for case in cases for seed in numbers]
+    return repeated + [Run(case, seed) for case in once for seed in numbers[:1]]
 
 
 def scale_named(experiment: Experiment, scale: str) -> Scale:

@@ -25,8 +25,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip -q --disable-pip-version-check install --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)  ## Start brokers, play stock quotes through them and check every delivery
+demo: $(READY)  ## Start brokers, play stock quotes, then emergencies on Spark, and check every delivery
 	@$(BIN)/godwit demo
+	@$(BIN)/godwit demo emergencies --users 60 --pace 10 --seconds 20
 
 test: $(READY)  ## Run all tests
 	@echo "==> Running the tests (a few minutes; random overlays print the seed that replays them)"

@@ -39,6 +39,8 @@ class MemoryCluster:
         self.released: set[int] = set()
         self.rows: defaultdict[int, dict[int, list[Row]]] = defaultdict(dict)
         self.acknowledged: dict[tuple[str, int], Position] = {}
+        self.dropped: set[str] = set()
+        """Channels that there were."""
         self.is_away = False
         self.rows_per_pull = 1_000
         self._notices: list[Notice] = []
@@ -62,6 +64,11 @@ class MemoryCluster:
         self._is_news.set()
         self._is_news = asyncio.Event()
 
+    def forget(self, channel: str) -> None:
+        """A channel is dropped, with all subscriptions; brokers hear so when they pull."""
+        self.dropped.add(channel)
+        self.execute({id: [{}] for id in self.ids.values()})
+
     def _check(self) -> None:
         if self.is_away:
             raise UnreachableError("the data cluster is away")
@@ -82,7 +89,7 @@ class MemoryCluster:
         )
 
     def _grant(self, broker: str, channel: str, arguments: dict[str, Value]) -> Granted:
-        if channel != CHANNEL:
+        if channel != CHANNEL or channel in self.dropped:
             return Granted(error=f"there is no channel {channel}")
         n = arguments["n"]
         assert isinstance(n, int | float)
@@ -112,6 +119,8 @@ class MemoryCluster:
         self._check()
         for done in request.acknowledged:
             self.acknowledged[request.broker, done.id] = done.start
+        if self.dropped:
+            return PullAnswer(pulled=[], unknown=[pull.id for pull in request.pulls])
         return PullAnswer(pulled=[self._pulled(pull.id, pull.start) for pull in request.pulls])
 
     def _pulled(self, id: int, start: Position) -> Pulled:

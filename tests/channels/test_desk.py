@@ -138,6 +138,8 @@ def test_who_cannot_take_it_is_served_later() -> None:
     assert seen(desk.pulled(pulled, lambda client: client == "a")) == [("a", 1, 0, [1, 2])]
     desk.may_pull_again([pull])
     assert desk.pulls(lambda client: client == "a", 10) == []
+    assert desk.pulls(lambda _: True, 10) == [], "nobody said that b can take it now"
+    desk.wake("b")
     (pull,) = desk.pulls(lambda _: True, 10)
     assert seen(desk.pulled(pulled, lambda _: True)) == [("b", 1, 0, [1, 2])]
 
@@ -169,6 +171,35 @@ def test_what_all_have_acknowledged_is_done() -> None:
     assert [done.start for done in desk.done(10)] == [(5, 0)]
 
 
+def test_who_says_so_is_sent_again_what_it_has_not() -> None:
+    desk = Desk()
+    granted(desk, desk.subscribe("a", request("a/c1", 1)))
+    desk.subscribe("b", request("b/c1", 1))
+    desk.ready([7], 1)
+    pulled = Pulled(id=7, start=(1, 0), end=(2, 0), results=[rows(1, 1, 2, 3)])
+    desk.may_pull_again(desk.pulls(lambda _: True, 10))
+    assert len(desk.pulled(pulled, lambda _: True)) == 2
+    assert desk.pulls(lambda _: True, 10) == []
+    desk.begin_again("a", {ChannelSubscriptionId("a/c1"): (1, 1)})
+    (pull,) = desk.pulls(lambda _: True, 10)
+    assert pull.start == (1, 1)
+    later = Pulled(id=7, start=(1, 1), end=(2, 0), results=[rows(1, 2, 3, first=1)])
+    assert seen(desk.pulled(later, lambda _: True)) == [("a", 1, 1, [2, 3])]
+    assert [done.start for done in desk.done(10)] == [(1, 0)], "b has acknowledged nothing"
+    desk.may_pull_again([pull])
+    desk.begin_again("a", {ChannelSubscriptionId("a/c1"): (1, 0)})
+    assert desk.positions("a") == {ChannelSubscriptionId("a/c1"): (1, 1)}, "that is over"
+
+
+def test_what_was_sent_is_not_acknowledged_because_the_data_cluster_forgot() -> None:
+    desk = Desk()
+    granted(desk, desk.subscribe("a", request("a/c1", 1)))
+    desk.pulled(Pulled(id=7, start=(1, 0), end=(2, 0), results=[rows(1, 1)]), lambda _: True)
+    granted(desk, desk.unknown(7), id=8, execution=2)
+    desk.begin_again("a", {})
+    assert desk.positions("a") == {ChannelSubscriptionId("a/c1"): (1, 0)}
+
+
 class Run:
     """Clients with a few subscriptions each, executions, pulls, and people who come and go."""
 
@@ -179,6 +210,7 @@ class Run:
         self.desk = Desk()
         self.took: dict[tuple[str, str], list[tuple[Position, Value]]] = {}
         self.starts: dict[tuple[str, str], tuple[int, Position]] = {}
+        self.acknowledged: dict[tuple[str, str], Position] = {}
         self.away: set[str] = set()
         self.asked: list[Ask | End] = []
         self.serial = 0
@@ -205,7 +237,7 @@ class Run:
         return int(id.rsplit("-", 1)[1])
 
     async def step(self) -> None:
-        match self.random.randrange(7):
+        match self.random.randrange(8):
             case 0:
                 self.serial += 1
                 client, n = f"c{self.random.randrange(4)}", self.random.randrange(3)
@@ -216,7 +248,10 @@ class Run:
                 self.carry_out(self.desk.unsubscribe(client, ChannelSubscriptionId(id)))
                 self.starts.pop((client, id))
             case 2:
-                self.away ^= {f"c{self.random.randrange(4)}"}
+                client = f"c{self.random.randrange(4)}"
+                self.away ^= {client}
+                if client not in self.away:
+                    self.desk.wake(client)
             case 3:
                 await self.post()
             case 4:
@@ -227,8 +262,25 @@ class Run:
                 }
                 self.cluster.execute(results)
                 self.desk.ready(list(results), self.cluster.execution)
+            case 5:
+                self.go_back(f"c{self.random.randrange(4)}")
             case _:
                 await self.pull()
+
+    def go_back(self, client: str) -> None:
+        """Some of what was sent to a client last has not arrived."""
+        given: dict[ChannelSubscriptionId, Position] = {}
+        for key in self.starts:
+            if key[0] == client and self.random.random() < 0.7:
+                ends = [(e, row + 1) for (e, row), _ in self.took.get(key, [])]
+                position = self.random.choice([self.starts[key][1], *ends])
+                given[ChannelSubscriptionId(key[1])] = position
+                self.acknowledged[key] = max(position, self.acknowledged.get(key, position))
+        self.desk.begin_again(client, given)
+        for key, took in self.took.items():
+            if key[0] == client and key in self.starts:
+                position = self.acknowledged.get(key, self.starts[key][1])
+                self.took[key] = [each for each in took if each[0] < position]
 
     async def post(self) -> None:
         asked, self.asked = self.asked, []
@@ -250,6 +302,8 @@ class Run:
         return bool(pulls)
 
     async def drain(self) -> None:
+        for client in self.away:
+            self.desk.wake(client)
         self.away.clear()
         await self.post()
         while await self.pull():
@@ -281,10 +335,19 @@ def test_random_histories(seed: int) -> None:
 
 def test_rates_are_those_of_the_last_minute() -> None:
     rates = Rates(window_s=60)
+    for id in (1, 3):
+        rates.begin(id, 0.0)
+    rates.begin(2, 89.0)
+    rates.begin(4, 110.0)
     for second in range(0, 120, 10):
         rates.add(1, 600, float(second))
     rates.add(2, 300, 119.0)
-    found = rates.bytes_per_s([1, 2, 3], 119.0)
+    rates.add(4, 300, 119.0)
+    found = rates.bytes_per_s([1, 2, 3, 4, 5], 119.0)
     assert found[1] == pytest.approx(60, rel=0.2)
-    assert (found[2], found[3]) == (5.0, 0.0)
+    assert found[2] == 10.0  # In the 30 seconds since it began.
+    assert found[3] == 0.0
+    assert found.keys() == {1, 2, 3}  # Of those that are young nothing is known.
     assert rates.bytes_per_s([1, 2], 300.0) == {1: 0.0, 2: 0.0}
+    rates.end(1)
+    assert rates.bytes_per_s([1], 300.0) == {}

@@ -87,15 +87,15 @@ def test_what_goes_out_does_not_depend_on_who_is_where(tmp_path: Path) -> None:
 def test_a_broker_takes_in_once_and_sends_to_each_holder() -> None:
     broker = Broker("B1")
     for user in ("ann", "bob"):
-        broker.subscribe(user, 7)
-    broker.subscribe("bob", 8)
+        broker.subscribe(user, 7, 0.0)
+    broker.subscribe("bob", 8, 0.0)
     broker.take(7, 100, 5.0)
     broker.take(8, 30, 5.0)
     broker.take(9, 1_000, 5.0)
     report = broker.report(10.0)
     assert (report.bytes_in_per_s, report.bytes_out_per_s) == (13.0, 23.0)
     assert report.subscribers == {"ann": [7], "bob": [7, 8]}
-    assert report.rates == {7: 20.0, 8: 6.0}
+    assert report.rates == {}  # Too young.
 
     assert broker.leave("bob") == [7, 8]
     broker.take(7, 100, 15.0)
@@ -103,6 +103,7 @@ def test_a_broker_takes_in_once_and_sends_to_each_holder() -> None:
     report = broker.report(20.0)
     assert (report.bytes_in_per_s, report.bytes_out_per_s) == (10.0, 10.0)
     assert report.subscribers == {"ann": [7]}
+    assert report.rates == {7: 10.0}
 
 
 @pytest.mark.parametrize(

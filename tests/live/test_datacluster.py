@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from benchmarks.channel_kills import free_port, run
 from rich.console import Console
+from tests.cluster import standalone
 
 from godwit.client import connect
 from godwit.network.processes import Processes
@@ -183,3 +184,42 @@ def test_kills_lose_nothing_and_repeat_nothing() -> None:
         assert outcome.published == outcome.delivered > 100
 
     play(history)
+
+
+def test_channels_on_a_standalone_cluster(tmp_path: Path) -> None:
+    """A master and two workers: from publication to subscriber, by equality and by distance."""
+    near = """CREATE CHANNEL Near(latitude DOUBLE, longitude DOUBLE) CONTINUOUS AS
+    SELECT r.name, p.name AS place FROM NEW Reports r
+    JOIN Places p ON distance(r.latitude, r.longitude, p.latitude, p.longitude) < 500
+    WHERE distance(r.latitude, r.longitude, :latitude, :longitude) < 1000"""
+    places = tmp_path / "places.csv"
+    places.write_text("name,latitude,longitude\nhere,60.17,24.94\nthere,60.27,24.94\n")
+
+    async def history(master: str) -> None:
+        async with scene(tmp_path, "--master", master) as (brokers, _, caller):
+            await say(
+                caller,
+                "CREATE DATASET Reports (name STRING, latitude DOUBLE, longitude DOUBLE)",
+                "CREATE DATASET Places (name STRING, latitude DOUBLE, longitude DOUBLE) STATIC",
+            )
+            await caller.call(api.LOAD, api.Load("Places", str(places)))
+            await say(caller, near, """CREATE CHANNEL Named(wanted STRING) CONTINUOUS AS
+                SELECT name, latitude FROM NEW Reports WHERE name = :wanted""")  # fmt: skip
+            async with (
+                connect(brokers.url("B1")) as client,
+                client.subscribe_channel("Named", wanted="fire 7") as named,
+                client.subscribe_channel("Near", latitude=60.171, longitude=24.94) as nearby,
+            ):
+                await named.in_effect()
+                await nearby.in_effect()
+                records = [
+                    {"name": f"fire {n}", "latitude": 60.17 + n / 100, "longitude": 24.94}
+                    for n in range(20)
+                ]
+                raw = [msgspec.Raw(msgspec.json.encode(record)) for record in records]
+                await caller.call(api.RECORDS, api.Records("Reports", raw))
+                assert (await anext(named)).content == {"name": "fire 7", "latitude": 60.24}
+                assert (await anext(nearby)).content == {"name": "fire 0", "place": "here"}
+
+    with standalone(tmp_path / "spark") as master:
+        play(lambda: history(master))

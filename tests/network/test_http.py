@@ -11,9 +11,11 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 from tests.asynchronous import run, until
+from tests.channels.clusters import MemoryCluster
 from tests.network.scenes import publish, publishing, subscribed
 
 from godwit.errors import UsageError
+from godwit.network.gateway import Gateway
 from godwit.network.http import application
 from godwit.network.node import BrokerNode
 from godwit.network.server import BrokerServer
@@ -27,6 +29,7 @@ MANUAL = Path(__file__).parents[2] / "docs" / "operating.md"
 class Observed:
     def __init__(self, node: BrokerNode, *troubles: str) -> None:
         self.node = node
+        self.gateway = Gateway(node)
         self.tracing = None
         self.troubles = list(troubles)
 
@@ -54,7 +57,7 @@ def metrics(text: str) -> dict[str, float]:
 def test_metrics_have_the_names_of_the_manual_and_the_right_numbers() -> None:
     async def scenario() -> None:
         async with (
-            MemoryNetwork(chain(2)) as network,
+            MemoryNetwork(chain(2), cluster=MemoryCluster()) as network,
             publishing(network, "B1") as paul,
             subscribed(network, "B1", "alice"),
             subscribed(network, "B2", "bob"),

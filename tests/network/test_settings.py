@@ -12,6 +12,7 @@ from godwit.network.settings import (
     BrokerSettings,
     Limits,
     NetworkSettings,
+    ServiceSettings,
     TraceSettings,
     checked,
     dump_network,
@@ -61,6 +62,12 @@ def test_the_file_of_the_manual(tmp_path: Path) -> None:
                 secret='a "quoted" \\ \n żółw',  # noqa: S106
                 limits=Limits(heartbeat_s=1e-05, client_queue_bytes=1024, connections_max=1),
                 trace=TraceSettings(folder='a "b" \\ ż', sample_every=7, rotate_s=0.5),
+                datacluster="http://10.0.0.1:7600",
+                coordinator="https://bcs.example.org",
+                services=ServiceSettings(
+                    datacluster={"folder": 'a "b"', "interval_s": 0.5, "keeps_history": True},
+                    coordinator={},
+                ),
             ),
             id="nothing as usual",
         ),
@@ -133,6 +140,26 @@ def test_the_manual_has_every_key(settings: type[msgspec.Struct]) -> None:
         assert f"`{key}` |" in manual, f"docs/operating.md does not explain {key}"
 
 
+def test_the_manual_has_what_is_at_the_top() -> None:
+    manual = MANUAL.read_text()
+    for key in ("overlay", "secret", "datacluster", "coordinator"):
+        assert f"| `{key}` |" in manual
+    for table in ServiceSettings.__struct_fields__:
+        assert f"| `[services.{table}]` |" in manual
+
+
+def test_brokers_find_the_services_of_their_file(tmp_path: Path) -> None:
+    assert load(tmp_path, B1).service_url("datacluster") is None
+    usual = load(tmp_path, f"[services.datacluster]\n[services.coordinator]\n{B1}")
+    assert usual.service_url("datacluster") == "http://127.0.0.1:7600"
+    assert usual.service_url("coordinator") == "http://127.0.0.1:7500"
+    table = '[services.coordinator]\nlisten = "0.0.0.0:7501"\n'
+    told = load(tmp_path, f'coordinator = "http://10.0.0.1:7501"\n{table}{B1}')
+    assert told.service_url("coordinator") == "http://10.0.0.1:7501"
+    with pytest.raises(UsageError, match=r"\[services.coordinator\] .* set `coordinator` to where"):
+        load(tmp_path, f"{table}{B1}").service_url("coordinator")
+
+
 @pytest.mark.parametrize("key", BrokerSettings.__struct_fields__)
 def test_every_setting_of_a_broker_survives_being_written(key: str, tmp_path: Path) -> None:
     other = {
@@ -193,6 +220,13 @@ WRONG = {
     ),
     "a bad address for people": (f'{B1}http = "8401"\n', "'8401' is no address: write HOST:PORT"),
     "no such overlay": (f'overlay = "ring"\n{B1}', "no overlay 'ring'; choose from"),
+    "an unknown service": (f"[services.storage]\n{B1}", "unknown field `storage`.*services"),
+    "a service at no address": (f'[services.coordinator]\nlisten = "x"\n{B1}', "'x' is no address"),
+    "a service with a list": (
+        f"[services.datacluster]\nfolder = []\n{B1}",
+        r"got `array`.*services\.datacluster",
+    ),
+    "a data cluster at no address": (f'datacluster = "here"\n{B1}', "is no address of a server"),
     "no TOML": ("broker = [", "network.toml: "),
 }
 

@@ -9,14 +9,15 @@ far its client has been sent what there is.  When a notice says that there is mo
 once for all clients that can take it, and pushed to each from its position on.  One that is away
 or slow stays where it is, and is served later; it costs no memory and holds nobody up.
 
-D1  What a front-end subscription is sent goes on exactly where it was.
+D1  What a front-end subscription is sent goes on exactly where it was, or where its client says.
 D2  There is at most one pull at a time for a back-end subscription.
 D3  A back-end subscription is there as long as a front-end one needs it.
+D4  Who could not take what there is costs nothing until `wake` says that it may be able to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -56,7 +57,8 @@ class FrontEnd:
     position: Position | None
     """None is: from now on, whenever that is."""
 
-    acknowledged: Position = (0, 0)
+    acknowledged: Position | None = None
+    """None as long as it is not in effect."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +111,8 @@ class Desk:
         self._of_client: dict[str, dict[ChannelSubscriptionId, None]] = {}
         self._behind: dict[BackEndKey, None] = {}
         """Of which there may be more than some front-end subscription has been sent."""
+        self._asleep: dict[str, dict[BackEndKey, None]] = {}
+        """Clients that could not take what there is, and of what."""
         self._tidied: dict[BackEndKey, None] = {}
         """Where somebody has acknowledged something."""
         self._asked = 0
@@ -167,7 +171,8 @@ class Desk:
         """From here on all results will be sent."""
         if front.position is None:
             front.position = back.ready
-        front.acknowledged = front.position
+        if front.acknowledged is None:
+            front.acknowledged = front.position
         if front.position < back.ready:
             self._behind[back.key] = None
         return Tell(front.client, ChannelInEffect(id=front.id, start=front.position))
@@ -177,6 +182,7 @@ class Desk:
 
     def leave(self, client: str) -> list[Order]:
         """A client is gone, or elsewhere; there it may go on."""
+        self._asleep.pop(client, None)
         ids = list(self._of_client.get(client, ()))
         return [order for id in ids for order in self._end((client, id), may_come_back=True)]
 
@@ -254,13 +260,22 @@ class Desk:
             back = self._backs[key]
             if len(wanted) >= limit or back.is_pulled or back.id is None:  # D2
                 continue
-            starts = [f.position for f in self._lagging(back) if can_take(f.client)]
+            lagging = list(self._lagging(back))
+            starts = [front.position for front in lagging if can_take(front.client)]
             if starts:
                 back.is_pulled = True
                 wanted.append(PullFrom(id=back.id, start=min(starts)))
-            elif not any(True for _ in self._lagging(back)):
-                del self._behind[key]
+                continue
+            del self._behind[key]
+            for front in lagging:  # D4
+                self._asleep.setdefault(front.client, {})[key] = None
         return wanted
+
+    def wake(self, client: str) -> bool:
+        """The client may be able to take something again; is there anything?"""
+        keys = [key for key in self._asleep.pop(client, ()) if key in self._backs]
+        self._behind.update(dict.fromkeys(keys))
+        return bool(keys)
 
     @staticmethod
     def _lagging(back: BackEnd) -> Iterable[_Begun]:
@@ -301,22 +316,30 @@ class Desk:
 
     # -- how far clients are -------------------------------------------------------------------
 
-    def clients(self) -> list[str]:
-        return list(self._of_client)
-
     def positions(self, client: str) -> dict[ChannelSubscriptionId, Position]:
         """How far the client has been sent what there is."""
         found = {id: self._front(client, id).position for id in self._of_client.get(client, ())}
         return {id: position for id, position in found.items() if position is not None}
 
-    def acknowledge(self, client: str, positions: dict[ChannelSubscriptionId, Position]) -> None:
+    def acknowledge(self, client: str, positions: Mapping[ChannelSubscriptionId, Position]) -> None:
         """The client has everything before these positions."""
         for id, position in positions.items():
             if (client, id) in self._keys:
                 front = self._front(client, id)
-                if front.acknowledged < position:
+                if front.acknowledged is not None and front.acknowledged < position:
                     front.acknowledged = position
                     self._tidied[self._keys[client, id]] = None
+
+    def begin_again(self, client: str, positions: Mapping[ChannelSubscriptionId, Position]) -> None:
+        """The client has everything before these positions; what it was sent beyond is lost."""
+        self.acknowledge(client, positions)
+        self.wake(client)
+        for id in self._of_client.get(client, ()):
+            front, back = self._front(client, id), self._backs[self._keys[client, id]]
+            if front.acknowledged is not None:
+                front.position = front.acknowledged
+                if back.id is not None and front.position < back.ready:
+                    self._behind[back.key] = None
 
     def _front(self, client: str, id: ChannelSubscriptionId) -> FrontEnd:
         return self._backs[self._keys[client, id]].fronts[client, id]
@@ -331,7 +354,8 @@ class Desk:
             key, _ = self._tidied.popitem()
             back = self._backs.get(key)
             if back is not None and back.id is not None:
-                start = min(front.acknowledged for front in back.fronts.values())
+                fronts = back.fronts.values()
+                start = min(f.acknowledged for f in fronts if f.acknowledged is not None)
                 done.append(PullFrom(id=back.id, start=start))
         return done
 

@@ -18,7 +18,7 @@ import uvloop
 
 from godwit.errors import UsageError
 from godwit.network.logs import LogFormat, configure
-from godwit.network.processes import ANSWERS, LINKED, LISTENS, Processes
+from godwit.network.processes import ANSWERS, LINKED, LISTENS
 from godwit.network.server import BrokerServer
 from godwit.network.settings import (
     BrokerSettings,
@@ -28,6 +28,7 @@ from godwit.network.settings import (
     load_network,
     network_of,
 )
+from godwit.network.together import Together
 from godwit.overlay.topology import Topology, balanced_tree, chain, star
 
 T = TypeVar("T")
@@ -38,7 +39,8 @@ Link = Annotated[
     list[str] | None, typer.Option(help="A neighbour to dial, godwit://HOST:PORT; repeat for more.")
 ]
 Http = Annotated[
-    str | None, typer.Option(help="HOST:PORT for /metrics, /healthz, /routing, /move.")
+    str | None,
+    typer.Option(help="HOST:PORT for /metrics, /healthz, /routing, /move, and channels."),
 ]
 Config = Annotated[
     Path | None, typer.Option(help="A network file; the broker with this id is run.")
@@ -139,21 +141,27 @@ def up(
     trace: Trace = None,
     log_level: Level = "warning",
 ) -> None:
-    """Run a whole network of broker processes on this machine, until Ctrl-C."""
+    """Run a whole network of broker processes on this machine, until Ctrl-C.
+
+    If the file has [services.datacluster] or [services.coordinator], these as well.
+    """
     uvloop.run(_up(_traced(load_network(file), trace), log_level))
 
 
 async def _up(network: NetworkSettings, log_level: str) -> None:
     stopped = told_to_stop()
-    starting = Processes(network, log_level=log_level)
-    typer.echo(f"starting {len(network.broker)} brokers ...")
+    starting = Together(network, log_level=log_level)
+    everything = [f"{len(network.broker)} brokers", *starting.services]
+    typer.echo(f"starting {', '.join(everything)} ...")
     running = await _unless(stopped, starting.__aenter__())
     if running is None:
         return
     try:
-        for each in running.network.broker:
-            http = "" if each.http is None else f"   {running.http(each.id)}/metrics"
+        for each in running.brokers.network.broker:
+            http = "" if each.http is None else f"   {running.brokers.http(each.id)}/metrics"
             typer.echo(f"  {each.id}   godwit://{each.listen}{http}")
+        for name, service in running.services.items():
+            typer.echo(f"  {name}   {service.url}")
         typer.echo("all are linked; Ctrl-C stops them")
         ended = await _unless(stopped, running.first_end())
         if ended is not None:
@@ -162,7 +170,7 @@ async def _up(network: NetworkSettings, log_level: str) -> None:
     finally:
         codes = await running.stop()
     if any(codes.values()):
-        raise UsageError(f"some brokers did not stop in good order: {codes}")
+        raise UsageError(f"some did not stop in good order: {codes}")
 
 
 async def _unless(stopped: asyncio.Event, doing: Coroutine[Any, Any, T]) -> T | None:

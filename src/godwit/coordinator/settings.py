@@ -18,6 +18,7 @@ import msgspec
 from godwit.balance.initial import Placement
 from godwit.balance.staged import Shuffle, Strategy, Thresholds
 from godwit.errors import UsageError
+from godwit.rest.bcs import LISTEN
 from godwit.wire.addresses import address
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
@@ -25,7 +26,7 @@ Ratio = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class CoordinatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    listen: str = "127.0.0.1:7500"
+    listen: str = LISTEN
     """HOST:PORT; port 0 is any free one."""
 
     state: str = "coordinator"

@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 
 from godwit.errors import UsageError
+from godwit.rest.datacluster import LISTEN
 from godwit.wire.addresses import address, url_address
 from godwit.wire.frames import Name
 
@@ -21,7 +22,7 @@ Bytes = Annotated[int, msgspec.Meta(ge=65_536)]
 
 
 class DataClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    listen: str = "127.0.0.1:7600"
+    listen: str = LISTEN
     """HOST:PORT; port 0 is any free one."""
 
     folder: str = "datacluster"

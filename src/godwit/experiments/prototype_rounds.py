@@ -55,13 +55,17 @@ class Broker:
         self._bytes_in = self._bytes_out = 0
         self._reported_s = 0.0
 
-    def subscribe(self, user: str, be: int) -> None:
+    def subscribe(self, user: str, be: int, now_s: float) -> None:
         self.holdings[user].append(be)
         self._holders[be] += 1
+        self._rates.begin(be, now_s)
 
     def leave(self, user: str) -> list[int]:
         held = self.holdings.pop(user, [])
         self._holders.subtract(held)
+        for be in held:
+            if not self._holders[be]:
+                self._rates.end(be)
         return held
 
     def take(self, be: int, size_bytes: int, now_s: float) -> None:
@@ -139,7 +143,7 @@ class Prototype:
         return act
 
     def _subscribing(self, user: str, be: int) -> Callable[[float], None]:
-        return lambda _now_s: self._home[user].subscribe(user, be)
+        return lambda now_s: self._home[user].subscribe(user, be, now_s)
 
     # -- channels ------------------------------------------------------------------------------
 
@@ -206,7 +210,7 @@ class Prototype:
             source, target = self._brokers[batch.source], self._brokers[batch.target]
             for user in batch.clients:
                 for be in source.leave(user):
-                    target.subscribe(user, be)
+                    target.subscribe(user, be, now_s)
                 self._home[user] = target
             outcome = MoveOutcome(moved=list(batch.clients), stayed={}, unknown=[])
             self._coordinator.carried_out(batch, outcome, now_s)

@@ -10,11 +10,17 @@ admission.py  who may come in: the handshake on an incoming connection
 dialling.py   keeps a link to a neighbour
 server.py     one process: sockets, signals, graceful stop
 http.py       /metrics, /healthz, /routing, /move
+channels.py   subscriptions to channels, between subscribers and the data cluster
+outlets.py    where results of channels leave: ports of clients, sessions over HTTP
+sessions.py   a subscriber that only speaks HTTP
+gateway.py    ... and what it can ask
 moving.py     clients are asked to move to other brokers
 pinging.py    clients are asked how far they are from other brokers
 logs.py       what a broker says about itself
 tracing.py    what it did, message by message, for the lab
-processes.py  a whole network of processes on this machine
+processes.py  a whole network of broker processes on this machine
+service.py    a service beside them, as a process
+together.py   both, from one file
 """
 
 from __future__ import annotations
@@ -25,9 +31,11 @@ from godwit.network.settings import (
     BrokerSettings,
     Limits,
     NetworkSettings,
+    ServiceSettings,
     TraceSettings,
     network_of,
 )
+from godwit.network.together import Together
 
 __all__ = [
     "BrokerServer",
@@ -35,6 +43,8 @@ __all__ = [
     "Limits",
     "NetworkSettings",
     "Processes",
+    "ServiceSettings",
+    "Together",
     "TraceSettings",
     "network_of",
 ]

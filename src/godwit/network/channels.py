@@ -1,7 +1,7 @@
-"""Channels at a live broker: the desk between the ports of clients and the data cluster.
+"""Channels at a live broker: the desk between outlets of subscribers and the data cluster.
 
-    client's port --> Desk --> outbox --> subscribe, unsubscribe --> data cluster
-    client's port <-- Desk <-- pull <-- notices <------------------- data cluster
+    port, HTTP session --> Desk --> outbox --> subscribe, unsubscribe --> data cluster
+    its outlet         <-- Desk <-- pull <-- notices <------------------- data cluster
 
 The data cluster may be away: requests wait and are made again, and clients that subscribe wait for
 them to be in effect.  Nothing is lost, for results are kept there until brokers have acknowledged
@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable
 from itertools import takewhile
 from typing import Protocol
 
-from godwit.broker.stimuli import Client, Hop
 from godwit.channels.desk import Ask, Desk, End, Order, Push, Tell
 from godwit.channels.rates import Rates
 from godwit.channels.requests import (
@@ -32,17 +31,12 @@ from godwit.channels.requests import (
     Unsubscribe,
     Wanted,
 )
-from godwit.content.channels import (
-    ChannelRequest,
-    ChannelSubscription,
-    ChannelSubscriptionId,
-    Position,
-)
+from godwit.content.channels import ChannelRequest, ChannelSubscription
 from godwit.errors import GodwitError
+from godwit.network.outlets import Outlet, PortOutlet, Positions
 from godwit.network.port import Port
 from godwit.network.settings import Limits
 from godwit.wire.call import Pauses
-from godwit.wire.frames import encode
 
 log = logging.getLogger("godwit.channels")
 
@@ -64,20 +58,17 @@ class DataCluster(Protocol):
     async def pull(self, request: Pull) -> PullAnswer: ...
 
 
-class Ports(Protocol):
+class Node(Protocol):
     """The part of a node that channels need."""
 
     name: str
     limits: Limits
 
-    @property
-    def ports(self) -> dict[Hop, Port]: ...
-
     def now_s(self) -> float: ...
 
 
 class Channels:
-    def __init__(self, node: Ports, cluster: DataCluster) -> None:
+    def __init__(self, node: Node, cluster: DataCluster) -> None:
         self.desk = Desk()
         self.rates = Rates()
         self.trouble: str | None = "has not been asked yet"
@@ -94,8 +85,7 @@ class Channels:
         """To the data cluster: what a broker held before it introduced itself is no longer its."""
         self._has_post = asyncio.Event()
         self._may_pull = asyncio.Event()
-        self._acknowledging: dict[str, tuple[int, dict[ChannelSubscriptionId, Position]]] = {}
-        """Where the stream of a client must be answered, and what it has then."""
+        self._outlets: dict[str, Outlet] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -110,62 +100,74 @@ class Channels:
         self.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # -- clients -------------------------------------------------------------------------------
+    # -- subscribers ---------------------------------------------------------------------------
 
-    def on_request(self, client: str, request: ChannelRequest) -> None:
+    def on_request(self, port: Port, request: ChannelRequest) -> None:
+        """A connected client wants something."""
+        name = port.hop.name
+        if name not in self._outlets:
+            self.enter(name, PortOutlet(port, self._node.limits.window_bytes))
+        self.ask(name, request)
+
+    def enter(self, subscriber: str, outlet: Outlet) -> None:
+        """A subscriber is here, until it leaves."""
+        self._outlets[subscriber] = outlet
+
+    def ask(self, subscriber: str, request: ChannelRequest) -> None:
         if isinstance(request, ChannelSubscription):
-            self._carry_out(self.desk.subscribe(client, request))
+            self._carry_out(self.desk.subscribe(subscriber, request))
         else:
-            self._carry_out(self.desk.unsubscribe(client, request.id))
+            self._carry_out(self.desk.unsubscribe(subscriber, request.id))
 
-    def leave(self, client: str) -> None:
-        """A client is not coming back to this broker."""
-        self._acknowledging.pop(client, None)
-        self._carry_out(self.desk.leave(client))
+    def leave(self, subscriber: str) -> None:
+        """A subscriber is not coming back to this broker."""
+        self._outlets.pop(subscriber, None)
+        self._carry_out(self.desk.leave(subscriber))
 
-    def go_on(self) -> None:
+    def go_on(self, subscriber: str) -> None:
         """Somebody is back, or has read something: there may be more that can be sent."""
+        if self.desk.wake(subscriber):
+            self._may_pull.set()
+
+    def begin_again(self, subscriber: str, arrived: Positions) -> None:
+        """Send a subscriber all results behind these positions, whatever it was sent before."""
+        self.desk.begin_again(subscriber, arrived)
         self._may_pull.set()
 
     def _carry_out(self, orders: list[Order]) -> None:
-        touched: dict[Port, None] = {}
+        touched: dict[Outlet, None] = {}
         for order in orders:
+            if isinstance(order, End):
+                self.rates.end(order.id)
             if isinstance(order, Ask | End):
                 self._outbox.append(order)
                 self._has_post.set()
                 continue
-            port = self._node.ports.get(Client(order.client))
-            if port is None:
+            outlet = self._outlets.get(order.client)
+            if outlet is None:
                 continue
-            touched[port] = None
+            touched[outlet] = None
             if isinstance(order, Tell):
-                port.put(encode(order.notice))
+                outlet.tell(order.notice)
             else:
-                self._push(port, order)
-        for port in touched:
-            port.flush()
+                self._push(outlet, order)
+        for outlet in touched:
+            outlet.flush()
         self._may_pull.set()
 
-    def _push(self, port: Port, push: Push) -> None:
-        port.stream.put(encode(push.results))
+    def _push(self, outlet: Outlet, push: Push) -> None:
+        outlet.push(push.results, push.size_bytes)
         self.bytes_out += push.size_bytes
         self.rows_out += len(push.results.rows)
 
-    def _can_take(self, client: str) -> bool:
-        port = self._node.ports.get(Client(client))
-        if port is None or not port.is_connected:
-            return False
-        waiting_bytes = port.stream.pending_bytes + port.stream.unacknowledged_bytes
-        return waiting_bytes < self._node.limits.window_bytes
+    def _can_take(self, subscriber: str) -> bool:
+        outlet = self._outlets.get(subscriber)
+        return outlet is not None and outlet.can_take
 
     def online(self) -> dict[str, list[int]]:
-        """Who is here, and which back-end subscriptions it has a part in."""
+        """Who can be asked to move, and which back-end subscriptions it has a part in."""
         held = self.desk.subscribers()
-        return {client: ids for client, ids in held.items() if self._is_here(client)}
-
-    def _is_here(self, client: str) -> bool:
-        port = self._node.ports.get(Client(client))
-        return port is not None and port.is_connected
+        return {name: ids for name, ids in held.items() if self._outlets[name].can_move}
 
     def rates_of(self, held: dict[str, list[int]], now_s: float) -> dict[int, float]:
         """What each of these brings in, in bytes per second."""
@@ -221,6 +223,8 @@ class Channels:
         orders: list[Order] = []
         for ask, granted in zip(asks, answer.subscriptions, strict=True):
             orders += self.desk.granted(ask.key, granted)
+            if granted.id is not None:
+                self.rates.begin(granted.id, self._node.now_s())
         return orders
 
     async def _end(self, batch: list[Ask | End]) -> list[Order]:
@@ -260,17 +264,8 @@ class Channels:
     async def _tidy(self) -> None:
         """Tell the data cluster what it need not keep for us."""
         await asyncio.sleep(TIDY_S)
-        for client in self.desk.clients():
-            port = self._node.ports.get(Client(client))
-            if port is not None:
-                self._note(client, port)
-        self._may_pull.set()
+        for name, outlet in self._outlets.items():
+            self.desk.acknowledge(name, outlet.arrived(self.desk.positions(name)))
         done = self.desk.done(BATCH_MAX)
         if done:
             await self._cluster.pull(Pull(broker=self._node.name, pulls=[], acknowledged=done))
-
-    def _note(self, client: str, port: Port) -> None:
-        answered, positions = self._acknowledging.get(client, (0, {}))
-        if port.stream.answered >= answered:
-            self.desk.acknowledge(client, positions)
-            self._acknowledging[client] = (port.stream.position, self.desk.positions(client))

@@ -1,4 +1,8 @@
-"""What an operator asks a broker over HTTP: GET /metrics, /healthz, /routing, /docs; POST /move."""
+"""A broker over HTTP.
+
+For operators      GET /metrics, /healthz, /routing, /docs; POST /move
+for subscribers    what gateway.py has
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from godwit.broker.stimuli import Client, Hop
+from godwit.network.gateway import Gateway
 from godwit.network.moving import check, move_clients
 from godwit.network.node import BrokerNode
 from godwit.network.port import Port
@@ -37,6 +42,7 @@ class Observed(Protocol):
     """A broker with a state of health."""
 
     node: BrokerNode
+    gateway: Gateway
 
     @property
     def tracing(self) -> RowCounts | None: ...
@@ -69,11 +75,11 @@ def application(observed: Observed) -> Starlette:
         return await move_clients(node, request)
 
     return rest_application(
-        [served(MOVE, move)],
+        [*observed.gateway.operations(), served(MOVE, move)],
         title=f"Broker {node.name}",
         secret=node.secret,
         routes=[
-            metrics_route(BrokerCollector(node, observed.tracing)),
+            metrics_route(BrokerCollector(observed)),
             Route("/healthz", healthz),
             Route("/routing", routing),
         ],
@@ -87,9 +93,10 @@ def _text(hop: Hop) -> str:
 class BrokerCollector(Collector):
     """Reads the node when asked, so that counting costs the broker nothing more."""
 
-    def __init__(self, node: BrokerNode, tracing: RowCounts | None = None) -> None:
-        self._node = node
-        self._tracing = tracing
+    def __init__(self, observed: Observed) -> None:
+        self._node = observed.node
+        self._tracing = observed.tracing
+        self._gateway = observed.gateway
 
     def collect(self) -> Iterable[Metric]:
         yield from self._traffic()
@@ -171,6 +178,7 @@ class BrokerCollector(Collector):
                 "Front-end for one back-end subscription.",
                 desk.sharing_ratio,
             ),
+            "godwit_http_sessions": ("Subscribers over HTTP.", self._gateway.sessions),
             "godwit_datacluster_up": ("Does the data cluster answer?", channels.trouble is None),
         }
         for name, (text, value) in figures.items():

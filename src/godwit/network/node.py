@@ -264,8 +264,6 @@ class BrokerNode:
     def _attach(self, port: Port, connection: Connection, received: int) -> None:
         is_new = not port.was_attached
         port.attach(connection, received=received)
-        if self.channels is not None:
-            self.channels.go_on()
         if isinstance(port, LinkPort):
             if is_new:
                 self._stimulate(LinkUp(port.hop))
@@ -275,6 +273,12 @@ class BrokerNode:
                 port.put_kept()
                 port.flush()
                 self._flush()
+        else:
+            self.on_room(port)
+
+    def on_room(self, port: Port) -> None:
+        if self.channels is not None:
+            self.channels.go_on(port.hop.name)
 
     def on_away(self, port: Port, reason: str) -> None:
         log.info("away", extra={"peer": port.hop.name, "reason": reason})
@@ -316,7 +320,7 @@ class BrokerNode:
 
     def on_channel_request(self, source: Port, request: ChannelRequest) -> None:
         if self.channels is not None:
-            self.channels.on_request(source.hop.name, request)
+            self.channels.on_request(source, request)
         else:
             reason = f"broker {self.name} has no data cluster, so there are no channels"
             source.put(encode(Refusal(about=request.id, reason=reason)))

@@ -79,6 +79,10 @@ class Owner(Protocol):
         """A client wants something of a channel."""
         ...
 
+    def on_room(self, port: Port) -> None:
+        """A client has acknowledged something: there may be room for more."""
+        ...
+
     def finish_read(self, source: Port) -> None:
         """All messages of one read have come in."""
         ...
@@ -368,6 +372,7 @@ class ClientPort(Port):
         connection = self.connection
         if not self.stream.pending_bytes and connection is not None and self._can_write(connection):
             self._is_isolated = False
+        self._owner.on_room(self)
 
     def _report_missing(self) -> None:
         self.stream.put(encode(Dropped(count=self._missing)))

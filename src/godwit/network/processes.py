@@ -50,9 +50,9 @@ class Processes:
 
     def _with_ports(self, broker: BrokerSettings) -> BrokerSettings:
         """`broker` with a real port, which is taken now and handed over to the process."""
-        listener = self._listeners[broker.id] = _take_port(broker.listen, "listen")
+        listener = self._listeners[broker.id] = take_port(broker.listen, "listen")
         if broker.http is not None:
-            _take_port(broker.http, "serve HTTP").close()  # Better to know now than in a process.
+            take_port(broker.http, "serve HTTP").close()  # Better to know now than in a process.
         host, port = address(broker.listen)[0], listener.getsockname()[1]
         return msgspec.structs.replace(broker, listen=f"{host}:{port}")
 
@@ -171,7 +171,7 @@ def let_go(process: asyncio.subprocess.Process) -> None:
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  There is no other way.
 
 
-def _take_port(where: str, purpose: str) -> socket.socket:
+def take_port(where: str, purpose: str) -> socket.socket:
     """A socket that listens there, so that nobody else can; UsageError if somebody does."""
     host, port = address(where)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -23,6 +23,7 @@ from godwit.errors import UsageError
 from godwit.network.admission import Admission
 from godwit.network.channels import Channels
 from godwit.network.dialling import Dialler
+from godwit.network.gateway import Gateway
 from godwit.network.node import BrokerNode
 from godwit.network.port import ClientPort, LinkPort, Port
 from godwit.network.settings import BrokerSettings, NetworkSettings
@@ -56,6 +57,7 @@ class BrokerServer:
         self._network = network
         self.tracing = tracing_of(network, settings)
         self.node = make_node(network, settings, self.tracing)
+        self.gateway = Gateway(self.node)
         self.diallers = [
             Dialler(
                 self.node,
@@ -106,6 +108,7 @@ class BrokerServer:
         node.is_stopping = True
         if self.tracing is not None:
             self.tracing.before_stop(node)
+        self.gateway.close()
         for caller in list(node.callers):
             caller.close(Goodbye(reason=STOPPING))
         deadline_s = node.now_s() + node.limits.drain_s
@@ -139,19 +142,20 @@ class BrokerServer:
     async def _use_services(self) -> None:
         """The data cluster and the coordinator, if there are; HTTP costs a second to import."""
         network, node = self._network, self.node
-        if network.datacluster is not None:
+        datacluster, coordinator = map(network.service_url, ("datacluster", "coordinator"))
+        if datacluster is not None:
             from godwit.network.datacluster import RemoteDataCluster  # noqa: PLC0415
 
-            cluster = RemoteDataCluster(network.datacluster, network.secret)
+            cluster = RemoteDataCluster(datacluster, network.secret)
             self._services.push_async_callback(cluster.close)
             node.channels = Channels(node, cluster)
             self._services.push_async_callback(node.channels.stop)
             node.channels.start()
-        if network.coordinator is not None:
+        if coordinator is not None:
             from godwit.network.reporting import Reporter  # noqa: PLC0415
             from godwit.rest.calling import Caller  # noqa: PLC0415
 
-            caller = Caller(network.coordinator, secret=network.secret)
+            caller = Caller(coordinator, secret=network.secret)
             self._services.push_async_callback(caller.close)
             reporter = Reporter(node, caller, http=self.http_url, location=self.settings.location)
             self._tasks.append(asyncio.create_task(reporter.run()))

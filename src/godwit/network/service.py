@@ -61,8 +61,11 @@ class Service:
         try:
             async with asyncio.timeout(READY_S):
                 self.url = await self._answering(process)
-        except BaseException:
+        except BaseException as error:
             await self.stop()
+            if isinstance(error, TimeoutError):
+                late = f"godwit {self._command} has not answered within {READY_S:g} s"
+                raise GodwitError(late) from None
             raise
 
     async def _answering(self, process: asyncio.subprocess.Process) -> str:
@@ -72,6 +75,11 @@ class Service:
                 return line.decode().split()[-1]
         code = await process.wait()
         raise GodwitError(f"godwit {self._command} ended with code {code}")
+
+    async def wait(self) -> int:
+        """Wait until it ends by itself; the answer is its exit code."""
+        assert self._process is not None, "it does not run"
+        return await self._process.wait()
 
     async def kill(self) -> None:
         """End it as a crash would."""

@@ -24,11 +24,17 @@ FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
     [placement]              # off without it: publishers stay where they are
     policy = "grape"
 
-and at the top, if there are such: `datacluster` and `coordinator`, each http://HOST:PORT.
+    [services.datacluster]   # `godwit up` runs a data cluster, too, and all brokers use it
+    folder = "data"
+
+    [services.coordinator]   # ... and a coordinator
+
+and at the top, if they run elsewhere: `datacluster` and `coordinator`, each http://HOST:PORT.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -39,7 +45,7 @@ from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
 from godwit.placement.settings import PlacementSettings, policy_of
-from godwit.rest import bcs
+from godwit.rest import bcs, datacluster
 from godwit.wire.addresses import address, url_address
 from godwit.wire.frames import Name, Text
 
@@ -132,7 +138,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     that are sent here by others."""
 
     http: str | None = None
-    """Host and port of /metrics, /healthz, /routing and /move; none unless it is set."""
+    """Host and port of /metrics, /healthz, /routing and /move, and of channels over HTTP; none
+    unless it is set."""
 
     links: list[str] = []
     """Neighbours this broker dials: godwit://HOST:PORT, or ids of the same file."""
@@ -144,6 +151,33 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """What the broker's network takes; its output utilisation is measured against it."""
 
 
+#: The settings of a service, which checks them itself.
+Table = dict[Annotated[str, msgspec.Meta(pattern=r"^\w+\Z")], str | int | float | bool]
+
+#: Where services listen unless they are told otherwise.
+LISTENS = {"datacluster": datacluster.LISTEN, "coordinator": bcs.LISTEN}
+
+
+class ServiceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `godwit up` runs beside the brokers."""
+
+    datacluster: Table | None = None
+    """As in a file for `godwit datacluster --config`; what is missing is taken from this one."""
+
+    coordinator: Table | None = None
+    """As in a file for `godwit coordinator --config`."""
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Of the services that there are."""
+        all_of_them = {"datacluster": self.datacluster, "coordinator": self.coordinator}
+        return {name: table for name, table in all_of_them.items() if table is not None}
+
+    def listen(self, service: str) -> str:
+        """HOST:PORT."""
+        return str(self.tables[service].get("listen", LISTENS[service]))
+
+
 class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     broker: Annotated[list[BrokerSettings], msgspec.Meta(min_length=1)]
     overlay: str = "tree"
@@ -151,11 +185,13 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Brokers link only with brokers that have the same one."""
 
     datacluster: str | None = None
-    """http://HOST:PORT, where brokers find channels; none unless it is set."""
+    """http://HOST:PORT, where brokers find channels; where the service of this file listens, if
+    there is one, and none else."""
 
     coordinator: str | None = None
-    """http://HOST:PORT, to whom brokers report their load; none unless it is set."""
+    """http://HOST:PORT, to whom brokers report their load; as with `datacluster`."""
 
+    services: ServiceSettings = ServiceSettings()
     limits: Limits = Limits()
     trace: TraceSettings = TraceSettings()
     placement: PlacementSettings | None = None
@@ -163,6 +199,8 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
+        for service in self.services.tables:
+            address(self.services.listen(service))
         for url in (self.datacluster, self.coordinator):
             if url is not None:
                 from godwit.rest.calling import server_url  # noqa: PLC0415  Slow, used by few.
@@ -193,6 +231,20 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             if broker.id == id:
                 return broker
         raise UsageError(f"there is no broker {id!r}; there are {', '.join(self.topology.brokers)}")
+
+    def service_url(self, service: str) -> str | None:
+        """Where brokers find the data cluster, or the coordinator; None if there is none."""
+        told = {"datacluster": self.datacluster, "coordinator": self.coordinator}[service]
+        if told is not None or service not in self.services.tables:
+            return told
+        listen = self.services.listen(service)
+        host, port = address(listen)
+        if port == 0 or host in EVERYWHERE:
+            raise UsageError(
+                f"[services.{service}] listens on {listen}, where nobody can call it: set"
+                f" `{service}` to where it is reached"
+            )
+        return f"http://{listen}"
 
     def link_address(self, link: str) -> tuple[str, int]:
         """Where to dial for a link: a godwit:// address, or the id of a broker of this file."""
@@ -258,7 +310,9 @@ def dump_network(network: NetworkSettings) -> str:
     if network.placement is not None:
         changed = _changes(network.placement, type(network.placement)())
         lines += ["", "[placement]", f'policy = "{policy_of(network.placement)}"']
-        lines += [f"{key} = {_json(value)}" for key, value in changed.items()]
+        lines += _pairs(changed)
+    for name, table in network.services.tables.items():
+        lines += ["", f"[services.{name}]", *_pairs(table)]
     for broker in network.broker:
         lines += ["", "[[broker]]", f'id = "{broker.id}"', f'listen = "{broker.listen}"']
         if broker.address is not None:
@@ -277,6 +331,11 @@ def dump_network(network: NetworkSettings) -> str:
         if bandwidth is not None:
             lines.append(f"output_bandwidth_bytes_s = {bandwidth}")
     return "\n".join(lines) + "\n"
+
+
+def table_text(table: Table) -> str:
+    """As TOML, for a file of its own."""
+    return "".join(f"{line}\n" for line in _pairs(table))
 
 
 def network_of(
@@ -304,6 +363,10 @@ def checked(settings: S) -> S:
         return msgspec.convert(msgspec.to_builtins(settings), type(settings))
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
+
+
+def _pairs(table: Mapping[str, object]) -> list[str]:
+    return [f"{key} = {_json(value)}" for key, value in table.items()]
 
 
 def _json(value: object) -> str:

@@ -7,5 +7,6 @@ describing.py   ... which describes itself: /openapi.json, /docs
 serving.py      an application on a port
 calling.py      asking, from another process
 moving.py       POST /move of a broker
+subscribing.py  channels over HTTP, at a broker
 bcs.py          what brokers, users and the coordinator say to each other
 """

@@ -20,6 +20,8 @@ import msgspec
 from godwit.rest.operations import Nothing, Operation
 from godwit.wire.frames import Name
 
+#: Where the server listens, unless it is told otherwise.
+LISTEN = "127.0.0.1:7500"
 #: A report of 100,000 subscribers with 100 BE subscriptions each fits.
 REPORT_BYTES_MAX = 128 * 1024 * 1024
 

@@ -20,6 +20,9 @@ from godwit.channels.requests import (
 from godwit.content.messages import ShortText
 from godwit.rest.operations import Nothing, Operation
 
+#: Unless it is told otherwise.
+LISTEN = "127.0.0.1:7600"
+
 RECORDS_MAX = 100_000
 RECORDS_BYTES_MAX = 64 * 1024 * 1024
 

@@ -1,0 +1,117 @@
+"""What a broker reports to a coordinator, and that it survives its absence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from starlette.applications import Starlette
+from tests.channels.clusters import CHANNEL, MemoryCluster
+
+from godwit.network.reporting import Reporter
+from godwit.rest import bcs
+from godwit.rest.answering import application
+from godwit.rest.calling import Caller
+from godwit.rest.errors import RestError
+from godwit.rest.operations import served
+from godwit.rest.serving import serve
+from godwit.testing import MemoryNetwork
+
+
+class Listener:
+    """Notes what it is told; forgets whom it knows when it is told to."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self.heard: list[bcs.RegisterBroker | bcs.LoadReport] = []
+
+    async def register(self, request: bcs.RegisterBroker) -> bcs.Registered:
+        self.known.add(request.broker)
+        self.heard.append(request)
+        return bcs.Registered(request.broker, 0.01)
+
+    async def report(self, request: bcs.LoadReport) -> bcs.Registered:
+        if request.broker not in self.known:
+            raise RestError(404, "who is that?")
+        self.heard.append(request)
+        return bcs.Registered(request.broker, 0.01)
+
+    def application(self) -> Starlette:
+        operations = [
+            served(bcs.REGISTER_BROKER, self.register), served(bcs.LOAD_REPORT, self.report)
+        ]  # fmt: skip
+        return application(operations, title="a coordinator")
+
+
+def test_a_broker_introduces_itself_again_to_one_that_has_forgotten() -> None:
+    async def history() -> None:
+        listener = Listener()
+        async with (
+            asyncio.timeout(30),
+            MemoryNetwork() as network,
+            serve(listener.application(), "127.0.0.1", 0) as url,
+            Caller(url) as caller,
+        ):
+            node, place = network.nodes["B1"], bcs.Location(60.0, 25.0)
+            reporter = Reporter(node, caller, http="http://127.0.0.1:1", location=place)
+            running = asyncio.create_task(reporter.run())
+            while len(listener.heard) < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert listener.heard[0] == bcs.RegisterBroker(
+                "B1", "memory://B1", "http://127.0.0.1:1", place
+            )
+            assert isinstance(listener.heard[1], bcs.LoadReport)
+            listener.known.clear()
+            count = len(listener.heard)
+            while bcs.RegisterBroker not in map(type, listener.heard[count:]):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert reporter.trouble is None
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+
+    asyncio.run(history())
+
+
+def test_a_broker_goes_on_without_a_coordinator() -> None:
+    async def history() -> None:
+        async with (
+            asyncio.timeout(30),
+            MemoryNetwork() as network,
+            Caller("http://127.0.0.1:9", attempts=1) as caller,
+        ):
+            reporter = Reporter(network.nodes["B1"], caller, http=None, location=None)
+            running = asyncio.create_task(reporter.run())
+            while reporter.trouble == "has not answered yet":  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert not running.done()
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+
+    asyncio.run(history())
+
+
+def test_a_report_says_who_is_here_and_what_came_in() -> None:
+    async def history() -> None:
+        cluster = MemoryCluster()
+        network = MemoryNetwork(cluster=cluster)
+        async with (
+            asyncio.timeout(30),
+            network,
+            network.connect(name="a") as client,
+            client.subscribe_channel(CHANNEL, n=1) as events,
+            Caller("http://127.0.0.1:9") as caller,
+        ):
+            node = network.nodes["B1"]
+            reporter = Reporter(node, caller, http=None, location=None)
+            await events.in_effect()
+            cluster.execute({0: [{"v": "x" * 100}]})
+            await anext(events)
+            report = reporter.report()
+            assert report.subscribers == {"a": [0]}
+            assert report.rates == {}  # Too young.
+            assert report.bytes_in_per_s == report.bytes_out_per_s > 0
+            assert reporter.report().bytes_in_per_s == 0
+
+    asyncio.run(history())

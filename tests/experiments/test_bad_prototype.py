@@ -88,22 +88,24 @@ def test_a_broker_takes_in_once_and_sends_to_each_holder() -> None:
     broker = Broker("B1")
     for user in ("ann", "bob"):
         broker.subscribe(user, 7, 0.0)
-    broker.subscribe("bob", 8, 0.0)
-    broker.take(7, 100, 5.0)
-    broker.take(8, 30, 5.0)
-    broker.take(9, 1_000, 5.0)
-    report = broker.report(10.0)
-    assert (report.bytes_in_per_s, report.bytes_out_per_s) == (13.0, 23.0)
-    assert report.subscribers == {"ann": [7], "bob": [7, 8]}
-    assert report.rates == {}  # Too young.
-
-    assert broker.leave("bob") == [7, 8]
+    broker.subscribe("bob", 8, 10.0)
     broker.take(7, 100, 15.0)
     broker.take(8, 30, 15.0)
+    broker.take(9, 1_000, 15.0)
     report = broker.report(20.0)
-    assert (report.bytes_in_per_s, report.bytes_out_per_s) == (10.0, 10.0)
+    assert (report.bytes_in_per_s, report.bytes_out_per_s) == (6.5, 11.5)
+    assert report.subscribers == {"ann": [7], "bob": [7, 8]}
+    assert report.rates == {7: 5.0}  # It has not had the other for long enough to know.
+
+    assert broker.leave("bob") == [7, 8]
+    broker.take(7, 100, 35.0)
+    broker.take(8, 30, 35.0)
+    report = broker.report(40.0)
+    assert (report.bytes_in_per_s, report.bytes_out_per_s) == (5.0, 5.0)
     assert report.subscribers == {"ann": [7]}
-    assert report.rates == {7: 10.0}
+    assert report.rates == {7: 5.0}
+    broker.subscribe("bob", 8, 40.0)
+    assert broker.report(50.0).rates.keys() == {7}  # What it knew before is too old.
 
 
 @pytest.mark.parametrize(

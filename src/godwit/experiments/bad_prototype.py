@@ -74,7 +74,7 @@ half of the time after everybody has subscribed.
 | scheme | `none`; `ldm`, `sdm`: stage 2 only; `ldm+gsh`, `sdm+gsh`: and stage 3 |
 | driver | `simulated`: in virtual time; `live`: coordinator, brokers, Spark and subscribers are \
 processes and connections on this machine, every delivered row is checked, seed 1 only |
-| pace | 1: the paper's time; 5: a fifth of it, 120 people, reports every 2 s, 20 moves per second and \
+| pace | 1: the paper's time; 5: a fifth of it, 120 people, reports every 2 s, 20 moves a second, \
 hold times of 20 s, both live and simulated. Minutes are always the paper's |
 
 What the paper leaves open, and what was chosen, before the first run: alpha is 0.05, the lower one

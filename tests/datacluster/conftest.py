@@ -15,6 +15,7 @@ from godwit.datacluster.channels import Channels
 __all__ = ["spark"]
 
 
+@pytest.hookimpl(tryfirst=True)  # Before xdist looks at the marks.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark(items, Path(__file__).parent)
 

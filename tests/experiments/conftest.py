@@ -10,5 +10,6 @@ from tests.spark import mark, spark
 __all__ = ["spark"]
 
 
+@pytest.hookimpl(tryfirst=True)  # Before xdist looks at the marks.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark(items, Path(__file__).parent)

@@ -38,7 +38,7 @@ STATEMENTS = (
 )
 TEXT = "x" * 400
 #: Spark compiles what it runs often.
-WARM_UP_S = 10.0
+WARM_UP_S = 40.0
 
 
 async def measure(seconds: float, per_s: float) -> dict[str, list[float]]:

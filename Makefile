@@ -31,7 +31,7 @@ demo: $(READY)  ## Start brokers, play stock quotes, then emergencies on Spark, 
 
 test: $(READY)  ## Run all tests
 	@echo "==> Running the tests (a few minutes; random overlays print the seed that replays them)"
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+	@$(BIN)/python -m pytest -n auto
 
 check: $(READY)  ## Lint and type-check
 	@echo "==> ruff"

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import socket
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ import uvloop
 from rich.console import Console
 
 from godwit.client import ChannelEvents, Client, connect
-from godwit.network.processes import Processes
+from godwit.network.processes import Processes, free_port
 from godwit.network.service import Service
 from godwit.network.settings import network_of
 from godwit.overlay.topology import chain
@@ -168,12 +167,6 @@ class Scene:
         self.outcome.delivered = sum(len(reader.took) for reader in readers)
         for reader in readers:
             self.outcome.faults += reader.faults(self.outcome.published)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def main() -> int:

@@ -19,10 +19,9 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.channel_kills import free_port
 from godwit.client import ChannelEvents, Events, connect
 from godwit.content.values import Value
-from godwit.network.processes import Processes
+from godwit.network.processes import Processes, free_port
 from godwit.network.service import Service
 from godwit.network.settings import network_of
 from godwit.overlay.topology import chain

@@ -23,7 +23,6 @@ def test_every_example_is_run() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
 
 
-@pytest.mark.xdist_group("services")
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example_prints_what_it_shows(name: str) -> None:
     done = subprocess.run(  # noqa: S603  our own text

@@ -9,7 +9,8 @@ import pytest
 
 from godwit.balance.initial import Placement
 from godwit.balance.staged import Strategy
-from godwit.coordinator.settings import CoordinatorSettings, changed, load_settings
+from godwit.config import changed
+from godwit.coordinator.settings import CoordinatorSettings, load_settings
 from godwit.errors import UsageError
 
 MANUAL = Path(__file__).parents[2] / "docs" / "coordinator.md"

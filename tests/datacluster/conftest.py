@@ -8,16 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.datacluster.memory_snapshots import MemorySnapshots
 from tests.datacluster.small_cluster import OF_TYPE, make, opened, small_snapshots
-from tests.spark import mark, spark
+from tests.spark import spark
 
 from godwit.datacluster.channels import Channels
 
 __all__ = ["spark"]
-
-
-@pytest.hookimpl(tryfirst=True)  # Before xdist looks at the marks.
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark(items, Path(__file__).parent)
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from godwit.datacluster.settings import DataClusterSettings, changed, load_settings
+from godwit.config import changed
+from godwit.datacluster.settings import DataClusterSettings, load_settings
 from godwit.errors import UsageError
 
 MANUAL = Path(__file__).parents[2] / "docs" / "datacluster.md"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from rich.console import Console
 
 from godwit.emergencies.scenario import EmergencyScenario
 from godwit.emergencies.showing import demonstrate, render
 from godwit.rest.bcs import Outcome
-
-pytestmark = pytest.mark.xdist_group("services")
 
 
 def test_everybody_is_told_what_a_batch_query_says() -> None:

@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.lab.runs import SEEDS, trace_run
-from tests.spark import mark, spark
+from tests.spark import spark
 
 __all__ = ["spark"]
-
-
-@pytest.hookimpl(tryfirst=True)  # Before xdist looks at the marks.
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.channel_kills import free_port, run
+from benchmarks.channel_kills import run
 from rich.console import Console
 from tests.cluster import standalone
 
 from godwit.client import connect
-from godwit.network.processes import Processes
+from godwit.network.processes import Processes, free_port
 from godwit.network.service import Service
 from godwit.network.settings import network_of
 from godwit.overlay.topology import chain
@@ -22,8 +22,6 @@ from godwit.rest import datacluster as api
 from godwit.rest.calling import Caller
 from godwit.rest.errors import RestError
 from godwit.rest.operations import Nothing
-
-pytestmark = pytest.mark.xdist_group("services")
 
 READINGS = "CREATE DATASET Readings (sensor STRING, value DOUBLE, at TIMESTAMP) KEY sensor"
 ABOVE = """CREATE CHANNEL Above(low DOUBLE) CONTINUOUS AS

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import pytest
 from tests.asynchronous import run
 from tests.live.watching import until
 from tests.test_cli import run as run_command
@@ -123,7 +122,6 @@ def test_what_is_wrong_with_a_service_is_shown(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.xdist_group("services")
 def test_with_everything(tmp_path: Path) -> None:
     """A record goes from a publisher through a feed and a channel to a subscriber over HTTP."""
     path = network_file(

@@ -15,7 +15,7 @@ from tests.asynchronous import run
 from tests.lab import plain
 from tests.live.people import Listener, Speaker, listener, speaker
 from tests.live.watching import until
-from tests.spark import IN_ONE_WORKER, spark
+from tests.spark import spark
 from tests.trace.test_writer import files, rows
 
 from godwit.lab.metrics import STAGES
@@ -26,8 +26,6 @@ from godwit.overlay.topology import chain
 from godwit.trace.schema import TABLES
 
 __all__ = ["spark"]
-
-pytestmark = IN_ONE_WORKER
 
 
 def traced(folder: Path, **settings: float) -> NetworkSettings:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from godwit.config import checked
 from godwit.errors import UsageError
 from godwit.network.settings import (
     BrokerSettings,
@@ -14,7 +15,6 @@ from godwit.network.settings import (
     NetworkSettings,
     ServiceSettings,
     TraceSettings,
-    checked,
     dump_network,
     load_network,
     network_of,

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from godwit.cli.running import Level, Secret, told_to_stop
+from godwit.config import changed
 from godwit.errors import UsageError
 from godwit.network.logs import LogFormat, configure
 from godwit.network.processes import ANSWERS
@@ -59,7 +60,6 @@ def datacluster(
     try:
         from godwit.datacluster.settings import (  # noqa: PLC0415  Slow, and not installed for all.
             DataClusterSettings,
-            changed,
             load_settings,
         )
     except ImportError as error:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from godwit.cli.running import Level, Secret, told_to_stop
+from godwit.config import changed
 from godwit.network.logs import LogFormat, configure
 from godwit.network.processes import ANSWERS
 from godwit.rest import bcs
@@ -66,7 +67,6 @@ def coordinator(
     # NumPy and all: no other command should have to wait for that.
     from godwit.coordinator.settings import (  # noqa: PLC0415
         CoordinatorSettings,
-        changed,
         load_settings,
     )
 

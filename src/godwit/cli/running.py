@@ -16,6 +16,7 @@ import msgspec
 import typer
 import uvloop
 
+from godwit.config import checked
 from godwit.errors import UsageError
 from godwit.network.logs import LogFormat, configure
 from godwit.network.processes import ANSWERS, LINKED, LISTENS
@@ -23,7 +24,6 @@ from godwit.network.server import BrokerServer
 from godwit.network.settings import (
     BrokerSettings,
     NetworkSettings,
-    checked,
     dump_network,
     load_network,
     network_of,

@@ -17,7 +17,7 @@ import msgspec
 
 from godwit.balance.initial import Placement
 from godwit.balance.staged import Shuffle, Strategy, Thresholds
-from godwit.errors import UsageError
+from godwit.config import read
 from godwit.rest.bcs import LISTEN
 from godwit.wire.addresses import address
 
@@ -89,18 +89,4 @@ class CoordinatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 def load_settings(path: Path) -> CoordinatorSettings:
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=CoordinatorSettings)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (msgspec.DecodeError, UsageError) as error:
-        raise UsageError(f"{path}: {error}") from None
-
-
-def changed(settings: CoordinatorSettings, **given: object) -> CoordinatorSettings:
-    """`settings` with what was given, if every rule holds for that."""
-    fields = msgspec.to_builtins(settings) | {k: v for k, v in given.items() if v is not None}
-    try:
-        return msgspec.convert(fields, CoordinatorSettings)
-    except msgspec.ValidationError as error:
-        raise UsageError(str(error)) from None
+    return read(path, CoordinatorSettings)

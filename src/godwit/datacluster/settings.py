@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from godwit.config import read
 from godwit.errors import UsageError
 from godwit.rest.datacluster import LISTEN
 from godwit.wire.addresses import address, url_address
@@ -70,18 +71,4 @@ class DataClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 def load_settings(path: Path) -> DataClusterSettings:
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=DataClusterSettings)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (msgspec.DecodeError, UsageError) as error:
-        raise UsageError(f"{path}: {error}") from None
-
-
-def changed(settings: DataClusterSettings, **given: object) -> DataClusterSettings:
-    """`settings` with what was given, if every rule holds for that."""
-    fields = msgspec.to_builtins(settings) | {k: v for k, v in given.items() if v is not None}
-    try:
-        return msgspec.convert(fields, DataClusterSettings)
-    except msgspec.ValidationError as error:
-        raise UsageError(str(error)) from None
+    return read(path, DataClusterSettings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import socket
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import msgspec
 
 from godwit.content.values import Record
 from godwit.emergencies.scenario import Cast, EmergencyScenario
-from godwit.network.processes import Processes
+from godwit.network.processes import Processes, free_port
 from godwit.network.service import Service
 from godwit.network.settings import NetworkSettings, network_of
 from godwit.overlay.topology import star
@@ -56,7 +55,7 @@ async def staged(
         say("starting the coordinator")
         coordinator = await stack.enter_async_context(_coordinator(scenario, folder))
         say(f"starting {scenario.brokers} broker processes")
-        listen = f"127.0.0.1:{_free_port()}"
+        listen = f"127.0.0.1:{free_port()}"
         network = _network(scenario, cast, coordinator.url, f"http://{listen}")
         brokers = await stack.enter_async_context(Processes(network, log_level="error"))
         say("starting Spark")
@@ -124,9 +123,3 @@ def _written(stage: Stage, places: Sequence[Record]) -> Path:
         writer.writeheader()
         writer.writerows(places)
     return path
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from godwit.balance.initial import Placement
 from godwit.balance.staged import Strategy
-from godwit.coordinator.settings import CoordinatorSettings, changed
+from godwit.config import changed
+from godwit.coordinator.settings import CoordinatorSettings
 from godwit.emergencies.scenario import EmergencyScenario
 from godwit.emergencies.showing import demonstrate
 from godwit.emergencies.stage import HOLD_S, MOVES_PER_S, REPORT_S

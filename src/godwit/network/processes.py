@@ -171,6 +171,13 @@ def let_go(process: asyncio.subprocess.Process) -> None:
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  There is no other way.
 
 
+def free_port() -> int:
+    """One that nobody listens on at the moment; somebody else may be faster."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
 def take_port(where: str, purpose: str) -> socket.socket:
     """A socket that listens there, so that nobody else can; UsageError if somebody does."""
     host, port = address(where)

@@ -37,10 +37,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
+from godwit.config import checked, read
 from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
@@ -48,8 +49,6 @@ from godwit.placement.settings import PlacementSettings, policy_of
 from godwit.rest import bcs, datacluster
 from godwit.wire.addresses import address, url_address
 from godwit.wire.frames import Name, Text
-
-S = TypeVar("S", bound=msgspec.Struct)
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Bytes = Annotated[int, msgspec.Meta(ge=1024)]
@@ -286,12 +285,7 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 def load_network(path: Path) -> NetworkSettings:
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=NetworkSettings)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (msgspec.DecodeError, UsageError) as error:
-        raise UsageError(f"{path}: {error}") from None
+    return read(path, NetworkSettings)
 
 
 def dump_network(network: NetworkSettings) -> str:
@@ -355,14 +349,6 @@ def network_of(
         for number, name in enumerate(topology.brokers)
     ]
     return checked(NetworkSettings(broker=brokers))
-
-
-def checked(settings: S) -> S:
-    """`settings` again, if every rule holds for them."""
-    try:
-        return msgspec.convert(msgspec.to_builtins(settings), type(settings))
-    except msgspec.ValidationError as error:
-        raise UsageError(str(error)) from None
 
 
 def _pairs(table: Mapping[str, object]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -59,8 +58,7 @@ def follower(network: MemoryNetwork, disk: Disk, broker: str = "B1") -> Follower
 
 async def die(task: asyncio.Task[None]) -> None:
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])
 
 
 async def until(done: Callable[[], bool]) -> None:
@@ -132,6 +130,21 @@ def test_only_who_has_the_secret_makes_publishers_wait() -> None:
                 await follower(network, disk).run(5)
 
     run(history())
+
+
+def test_it_ends_at_whatever_moment_it_is_cancelled() -> None:
+    async def history() -> None:
+        disk = Disk()
+        async with MemoryNetwork() as network:
+            for moments in range(60):  # It is connected after some twenty.
+                following = follower(network, disk)
+                task = asyncio.create_task(following.run(5))
+                for _ in range(moments):
+                    await asyncio.sleep(0)
+                await die(task)
+            assert disk.mark is not None, "it was connected in time"
+
+    run(history(), within_s=10)
 
 
 @pytest.mark.parametrize("seed", range(20))

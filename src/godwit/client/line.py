@@ -96,7 +96,8 @@ class Line:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._keeper = asyncio.create_task(self._keep_connected(opened))
         try:
-            await asyncio.wait_for(opened, within_s)
+            async with asyncio.timeout(within_s):  # Of Python 3.11, `wait_for` may miss a cancel.
+                await opened
         except TimeoutError:
             await self._give_up()
             raise UnreachableError(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from godwit.client import ChannelEvent, ChannelEvents, Client, connect
 from godwit.content.channels import Position
 from godwit.content.values import Record, Value
+from godwit.emergencies.pacing import Pacing
 from godwit.emergencies.scenario import EmergencyScenario
 from godwit.workloads.emergencies import ChannelSubscription, EmergencySubscriber
 from godwit.workloads.emergency_channels import CHANNELS, LOCATION
@@ -43,9 +44,9 @@ class Person:
         self._coordinator = coordinator
         self._client: Client | None = None
 
-    async def live(self, start_s: float, is_over: asyncio.Event) -> None:
+    async def live(self, pacing: Pacing, is_over: asyncio.Event) -> None:
         """From the login on, until it is over."""
-        await _sleep_until(start_s + self._subscriber.login_s / self._scenario.pace)
+        await pacing.until(self._subscriber.login_s / self._scenario.pace)
         place = self._subscriber.place
         async with contextlib.AsyncExitStack() as stack:
             client = await stack.enter_async_context(
@@ -63,9 +64,10 @@ class Person:
             self._client = client
             reading = []
             for subscription in self._subscriber.subscriptions:
-                await _sleep_until(start_s + subscription.at_s / self._scenario.pace)
+                await pacing.until(subscription.at_s / self._scenario.pace)
                 events, told = await self._subscribe(stack, client, subscription)
                 reading.append(asyncio.create_task(_read(events, told)))
+            pacing.subscribed()
             await is_over.wait()
             self._client = None
             for task in reading:
@@ -95,10 +97,6 @@ async def _read(events: ChannelEvents, told: Told) -> None:
     async for event in events:
         told.events.append(event)
         told.delays_s.append(time.time() - event.executed_s)
-
-
-async def _sleep_until(at_s: float) -> None:
-    await asyncio.sleep(max(0.0, at_s - time.monotonic()))
 
 
 def all_told(people: Sequence[Person]) -> list[Told]:

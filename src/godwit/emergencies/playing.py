@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from godwit.client import Client, connect
+from godwit.emergencies.pacing import Pacing
 from godwit.emergencies.people import Person, Told, all_told
 from godwit.emergencies.scenario import Cast, EmergencyScenario
 from godwit.emergencies.stage import Stage
@@ -83,14 +84,14 @@ async def play(
         subscriber.user: Person(subscriber, scenario, stage.coordinator_url)
         for subscriber in cast.subscribers
     }
-    start_s, is_over = time.monotonic(), asyncio.Event()
+    pacing, is_over = Pacing(scenario.subscribed_s, waits_for=len(people)), asyncio.Event()
     played.started_s = time.time()
     async with asyncio.TaskGroup() as acting:
         for person in people.values():
-            acting.create_task(person.live(start_s, is_over))
-        watching = acting.create_task(_watch(stage, people, played, start_s, watch))
-        walking = acting.create_task(_walk(scenario, cast, people, played, start_s))
-        await _report(scenario, cast, stage, played, start_s)
+            acting.create_task(person.live(pacing, is_over))
+        watching = acting.create_task(_watch(stage, people, played, pacing, watch))
+        walking = acting.create_task(_walk(scenario, cast, people, played, pacing))
+        await _report(scenario, cast, stage, played, pacing)
         await walking
         await _settle(stage, people)
         watching.cancel()
@@ -105,20 +106,20 @@ async def _walk(
     cast: Cast,
     people: dict[str, Person],
     played: Played,
-    start_s: float,
+    pacing: Pacing,
 ) -> None:
     """Everybody says once a second where they are."""
     steps = user_locations(
         cast.random, cast.roads, scenario.users, until_s=scenario.duration_s, start_s=time.time()
     )
     for step in steps:
-        await _sleep_until(start_s + step.at_s)
+        await pacing.until(step.at_s)
         await people[step.publisher].be_at(step.record)
         played.locations += 1
 
 
 async def _report(
-    scenario: EmergencyScenario, cast: Cast, stage: Stage, played: Played, start_s: float
+    scenario: EmergencyScenario, cast: Cast, stage: Stage, played: Played, pacing: Pacing
 ) -> None:
     """Responders report emergencies, each at a broker of its own choice."""
     reports = emergency_reports(
@@ -136,7 +137,7 @@ async def _report(
             responders[name] = await stack.enter_async_context(connect(url, name=name))
             await responders[name].advertise(ADVERTISED)
         for step in reports:
-            await _sleep_until(start_s + step.at_s)
+            await pacing.until(step.at_s)
             await _publish(responders, step)
             played.reports += 1
 
@@ -149,12 +150,12 @@ async def _watch(
     stage: Stage,
     people: dict[str, Person],
     played: Played,
-    start_s: float,
+    pacing: Pacing,
     watch: Callable[[float, Played], None],
 ) -> None:
     while True:
         await asyncio.sleep(1.0)
-        at_s = time.monotonic() - start_s
+        at_s = pacing.now_s
         with contextlib.suppress(GodwitError):  # The next look may succeed.
             seen = await stage.coordinator.call(bcs.BROKERS, Nothing())
             balance = seen.balance
@@ -205,9 +206,3 @@ async def _look_back(stage: Stage, played: Played) -> None:
     played.brokers = (await stage.coordinator.call(bcs.BROKERS, Nothing())).brokers
     played.datasets = (await stage.cluster.call(api.DATASETS, Nothing())).datasets
     played.channels = list(await _channels(stage))
-
-
-async def _sleep_until(at_s: float) -> None:
-    pause_s = at_s - time.monotonic()
-    if pause_s > 0:
-        await asyncio.sleep(pause_s)

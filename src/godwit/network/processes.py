@@ -157,7 +157,8 @@ class Processes:
 async def ended(process: asyncio.subprocess.Process) -> int:
     """Wait for a process that was told to stop, but not for ever."""
     try:
-        return await asyncio.wait_for(process.wait(), STOP_S)
+        async with asyncio.timeout(STOP_S):
+            return await process.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

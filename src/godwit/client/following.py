@@ -35,6 +35,8 @@ from godwit.wire.frames import Welcome
 Keep: TypeAlias = Callable[[Sequence[Publication], Mark], Awaitable[None]]
 #: The same for a mark alone, at once.
 KeepMark: TypeAlias = Callable[[Mark], None]
+#: To put a hundred publications away takes hardly longer than one: what comes meanwhile joins it.
+GATHERING_S = 0.01
 
 
 class Keeper(NamedTuple):
@@ -97,6 +99,7 @@ class Follower:
         try:
             while True:
                 await self._has_batch.wait()
+                await asyncio.sleep(GATHERING_S)
                 self._has_batch.clear()
                 batch, self._batch = self._batch, []
                 mark = self._session.mark

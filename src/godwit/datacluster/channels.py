@@ -236,23 +236,22 @@ class Channels:
             self._files.remove_channel(known.id)
 
     def _run(self, known: KnownChannel, execution: Execution, now_s: float) -> None:
+        begun_s = time.perf_counter()
         evaluated = self._evaluation(known).run(execution)
         self._step("evaluated")
-        start_s = time.perf_counter()
+        evaluated_s = time.perf_counter()
         results = arranged(evaluated.results)
         if results.num_rows:
             self._files.write(known.id, execution.number, results)
             self._step("written")
-        timings = msgspec.structs.replace(
-            evaluated.timings, writing_s=time.perf_counter() - start_s
-        )
+        written_s = time.perf_counter()
         self._executions.done(
             execution,
             rows=results.num_rows,
             size_bytes=int(np.sum(results[BYTES].to_numpy())),
-            timings=timings,
+            timings=msgspec.structs.replace(evaluated.timings, writing_s=written_s - evaluated_s),
             plan=evaluated.plan,
-            now_s=now_s,
+            now_s=now_s + written_s - begun_s,
         )
         self._step("committed")
 

@@ -25,6 +25,7 @@ from godwit.datacluster.definitions import Known
 from godwit.datacluster.files import StoredFile
 from godwit.datacluster.schemas import spark_schema, stored
 from godwit.datacluster.storage import Storage, latest
+from godwit.datacluster.writing import write_files
 
 
 class CompactionSettings(msgspec.Struct, frozen=True):
@@ -113,7 +114,7 @@ def _fold(storage: Storage, known: Known, files: Sequence[StoredFile], staged: P
     """By Spark: it may be as large as the dataset."""
     paths = [storage.folders.uri(file) for file in files]
     records = storage.spark.read.schema(spark_schema(known.dataset)).parquet(*paths)
-    latest(records, known.dataset).write.parquet(staged.as_uri())
+    write_files(latest(records, known.dataset), staged)
 
 
 def _concatenate(storage: Storage, known: Known, files: Sequence[StoredFile], staged: Path) -> None:

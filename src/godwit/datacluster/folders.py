@@ -64,7 +64,7 @@ class Folders:
             name = f"{dataset}/{uuid.uuid4().hex}.parquet"
             described = _described(written, name, is_base=is_base)
             if described is None:
-                continue  # Spark writes an empty file rather than none.
+                continue
             _sync(written)
             written.rename(self._data / name)
             published.append(described)

@@ -35,6 +35,7 @@ from godwit.datacluster.log import FeedLog
 from godwit.datacluster.schemas import spark_schema
 from godwit.datacluster.source import NAME, LogSource
 from godwit.datacluster.storage import Storage
+from godwit.datacluster.writing import write_files
 from godwit.errors import UsageError
 
 log = logging.getLogger("godwit.ingestion")
@@ -162,7 +163,7 @@ class Stream:
             return
         batch = before.batch + 1
         with storage.folders.staging() as staged:
-            records.withColumn(BATCH, F.lit(batch).cast("bigint")).write.parquet(staged.as_uri())
+            write_files(records.withColumn(BATCH, F.lit(batch).cast("bigint")), staged)
             files = storage.folders.publish(dataset, staged)
         with storage.discarding(files):
             last = _last_position(before.position, files)

@@ -24,6 +24,7 @@ from godwit.datacluster.files import StoredFile
 from godwit.datacluster.records import Content, Fitting
 from godwit.datacluster.schemas import spark_schema, stored
 from godwit.datacluster.storage import Storage, latest
+from godwit.datacluster.writing import write_files
 from godwit.errors import UsageError
 
 ROWS_AT_A_TIME = 10_000
@@ -55,7 +56,7 @@ def _published(storage: Storage, known: Known, staged: Path) -> list[StoredFile]
         return storage.folders.publish(known.id, staged)
     with storage.folders.staging() as deduplicated:
         frame = storage.spark.read.schema(spark_schema(known.dataset)).parquet(staged.as_uri())
-        latest(frame, known.dataset).write.parquet(deduplicated.as_uri())
+        write_files(latest(frame, known.dataset), deduplicated)
         return storage.folders.publish(known.id, deduplicated, is_base=True)
 
 

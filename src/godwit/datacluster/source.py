@@ -108,13 +108,16 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [LogPartition(tuple(group)) for group in groups if group]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Small frames are joined: what Spark is given costs it as much for one row as for many."""
         assert isinstance(partition, LogPartition)
         schemas: dict[Path, pa.Schema] = {}
+        batches = []
         for path, frame in partition.frames:
             schema = schemas.get(path) or schemas.setdefault(path, frames.schema_of(path))
             batch = frames.records(path, frame, schema)
             positions = pa.array(np.arange(frame.first, frame.last + 1, dtype=np.int64))
-            yield pa.record_batch([*batch.columns, positions], schema=positioned(schema))
+            batches.append(pa.record_batch([*batch.columns, positions], positioned(schema)))
+        return iter(pa.Table.from_batches(batches).combine_chunks().to_batches())
 
 
 class _Index:

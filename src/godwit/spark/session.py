@@ -12,6 +12,10 @@ from pyspark.sql import SparkSession
 from godwit.spark.java import java_home
 
 LOCAL = "local[*]"
+#: The default starts a process for each link that a file might be, five for a checkpoint.
+CHECKPOINTS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 QUIET = Path(__file__).with_name("log4j2.properties")
 
 
@@ -37,6 +41,7 @@ def spark_session(
         .config("spark.sql.session.timeZone", "UTC")
         # The default of 200 makes small queries ten times slower.
         .config("spark.sql.shuffle.partitions", str(cores))
+        .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "2g")

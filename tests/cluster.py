@@ -17,8 +17,6 @@ from godwit.spark.java import java_home
 
 SPARK_HOME = Path(pyspark.__file__).parent
 LOOPBACK = ("--host", "127.0.0.1", "--webui-port", "0")
-#: For the Javas of the cluster: jobs as short as these end before good code is compiled.
-IN_HASTE = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 @contextmanager
@@ -39,7 +37,6 @@ def _daemons(kind: str, *each: tuple[str, ...], until: str) -> Iterator[list[str
     """Processes of the cluster; what they say when they are ready."""
     environment = {
         **os.environ,
-        **IN_HASTE,
         "SPARK_HOME": str(SPARK_HOME),
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": sys.executable,

@@ -18,7 +18,7 @@ import pytest
 from tests.datacluster.landed_files import check
 
 ROOT = Path(__file__).parents[2]
-KILLS = 5
+KILLS = 2
 RECORDS_AT_A_TIME = 40
 
 

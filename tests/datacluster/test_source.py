@@ -10,6 +10,7 @@ from tests.datacluster.boxes import open_log, some
 
 from godwit.datacluster import log as log_module
 from godwit.datacluster import source as source_module
+from godwit.datacluster.durable import durable_position
 from godwit.datacluster.frames import DamagedError, segments
 from godwit.datacluster.log import FeedLog, LogSettings
 from godwit.datacluster.source import LogReader
@@ -72,6 +73,18 @@ def test_what_is_not_yet_safe_is_not_seen(tmp_path: Path) -> None:
     add(log, 4)
     assert through(spark, 1) == 2
     assert rows(spark, 1, 2) == [(2, 4)]
+    log.close()
+
+
+def test_a_batch_is_repeated_whole_although_it_is_not_known_what_is_safe(tmp_path: Path) -> None:
+    """As after a restart, while the position is being written: Spark asks for what it planned."""
+    log = open_log(tmp_path)
+    add(log, 1, 2)
+    (tmp_path / "durable").write_bytes(b"torn")
+    assert durable_position(tmp_path) is None
+    spark = reader(log)
+    assert rows(spark, 0, 2) == [(1, 1), (2, 2)]
+    assert through(spark, 2) == 2
     log.close()
 
 

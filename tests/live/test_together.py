@@ -38,7 +38,7 @@ CHANNEL = """CREATE CHANNEL Of(name STRING) CONTINUOUS AS
 SELECT sensor, value FROM NEW Readings WHERE sensor = :name"""
 
 #: What Spark says when it starts.
-USUAL = ("starting Spark", "WARNING: Using incubator modules")
+USUAL = ("starting Spark", "WARNING: Using incubator modules", "NOTE: Picked up")
 
 
 def network_file(folder: Path, **services: dict[str, str | int | float | bool]) -> Path:

@@ -78,8 +78,11 @@ class Folders:
 
     def delete_dataset(self, dataset: int) -> None:
         """Its log and checkpoint; files are deleted when nobody reads them any more."""
-        for folder in (self.log(dataset), self.checkpoint(dataset)):
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.log(dataset), ignore_errors=True)
+        self.delete_checkpoint(dataset)
+
+    def delete_checkpoint(self, dataset: int) -> None:
+        shutil.rmtree(self.checkpoint(dataset), ignore_errors=True)
 
     def sweep(self, known: set[str]) -> None:
         """Delete what a crash has left.  Nothing may be being written."""

@@ -7,7 +7,7 @@ G1  A record of the log is in the dataset once, whatever is killed whenever.  Sp
     id of the query, which is in its checkpoint, and Spark's number for the batch.
 G2  Batches of a dataset are numbered 1, 2, 3 ... and never otherwise, even if a checkpoint is lost.
 G3  A batch holds the positions that follow those of the batch before, without a gap.  A batch for
-    which that is not so does not get in.
+    which that is not so does not get in, and Spark begins anew behind what the dataset has.
 
 A query that fails is started again, after a pause that grows.  A quarantine rarely gets anything,
 and a query that waits is not free: its query runs when there is something, up to the end, and ends.
@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Sequence
 
 import msgspec
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
@@ -55,6 +54,10 @@ class IngestionSettings(msgspec.Struct, frozen=True):
     retry_s_max: float = 30.0
 
 
+class AstrayError(DamagedError):
+    """Spark did not go on where the dataset ends."""
+
+
 class Trouble(msgspec.Struct, frozen=True):
     """A query that failed and has not succeeded since."""
 
@@ -84,6 +87,7 @@ class Stream:
         self._query: StreamingQuery | None = None
         self._next_try_s = 0.0
         self._has_ended = False
+        self._cause: Exception | None = None
         self._lock = threading.Lock()
         self._ingesting = threading.Lock()
 
@@ -95,12 +99,15 @@ class Stream:
             failed = self._query.exception() if self._query is not None else None
             self._query = None
             if failed is not None:
-                self._failed(str(failed), now_s)
+                self._failed(str(self._cause or failed), now_s)
             is_wanted = self.known.quarantine_of is None or self._is_behind()
             if is_wanted and now_s >= self._next_try_s:
                 try:
+                    if isinstance(self._cause, AstrayError):
+                        self._storage.folders.delete_checkpoint(self.known.id)
+                    self._cause = None
                     self._query = self._started()
-                except (PySparkException, OSError) as error:
+                except Exception as error:  # noqa: BLE001  Whatever it is, it is tried again.
                     self._failed(str(error), now_s)
 
     def stop(self) -> None:
@@ -152,7 +159,11 @@ class Stream:
         with self._ingesting:
             if self._has_ended:  # To return would mean that the batch is done.
                 raise UsageError(f"{self.known.dataset.name} is not ingested any more")
-            self._ingest_once(records, query_batch)
+            try:
+                self._ingest_once(records, query_batch)
+            except Exception as error:
+                self._cause = error  # Spark tells of its own troubles with it first.
+                raise
 
     def _ingest_once(self, records: DataFrame, query_batch: int) -> None:
         storage, dataset = self._storage, self.known.id
@@ -243,8 +254,8 @@ def _last_position(before: int, files: Sequence[StoredFile]) -> int:
     """Of a batch, which must begin where the one before ended, and have no gap."""
     rows = sum(file.rows for file in files)
     last = max((file.last_position for file in files), default=before)
-    if last - before != rows:
-        raise DamagedError(f"the log gave {rows} records for the positions {before + 1} to {last}")
+    if last - before != rows or not rows:  # Spark makes no batch of nothing.
+        raise AstrayError(f"the log gave {rows} records for the positions {before + 1} to {last}")
     return last
 
 

@@ -131,30 +131,29 @@ class _Index:
         self._durable = 0
 
     def durable(self) -> int:
-        """The last position that may be read."""
+        """The last position that may be read, as far as known."""
         told = durable_position(self._folder)
         if told is not None:
             self._durable = told
         return self._durable
 
     def between(self, after: int, through: int) -> list[tuple[Path, Frame]]:
-        """Those with positions above `after`, up to `through`."""
+        """Those with positions above `after`, up to `through`, which must be durable."""
         if not self._frames or self._frames[-1][1].last < through:
-            self._look_on()
+            self._look_on(through)
         if self._frames and self._frames[0][1].last <= after:
             self._frames = [each for each in self._frames if each[1].last > after]
         return [each for each in self._frames if after < each[1].last <= through]
 
-    def _look_on(self) -> None:
-        """Not beyond what is durable: that may yet be replaced."""
-        durable = self.durable()
+    def _look_on(self, through: int) -> None:
+        """Not beyond: what is not durable may yet be replaced."""
         paths = frames.segments(self._folder)
         for path in paths if self._segment is None else [p for p in paths if p >= self._segment]:
             if path != self._segment:
                 self._segment, self._offset = path, 0
             try:
                 for frame in frames.frames(path, offset=self._offset):
-                    if frame.first > durable:
+                    if frame.first > through:
                         return
                     self._offset += frame.size_bytes
                     if frame.rows:

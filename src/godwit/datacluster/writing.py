@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 def write_files(records: DataFrame, folder: Path) -> None:
     """Into a new folder, which all executors must see."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     written = records.mapInArrow(_writing(folder), "name string").collect()
     names = {row["name"] for row in written}
     for path in folder.iterdir():

@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# Tests often wait for other processes, so there is one more of them at a time than cores.
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench replay lock clean
@@ -30,8 +32,8 @@ demo: $(READY)  ## Start brokers, play stock quotes, then emergencies on Spark, 
 	@$(BIN)/godwit demo emergencies --users 60 --pace 10 --seconds 20
 
 test: $(READY)  ## Run all tests
-	@echo "==> Running the tests (a few minutes; random overlays print the seed that replays them)"
-	@$(BIN)/python -m pytest -n auto
+	@echo "==> Running the tests (a quarter of an hour; random overlays print the seed that replays them)"
+	@$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(READY)  ## Lint and type-check
 	@echo "==> ruff"

@@ -13,7 +13,7 @@ from godwit.rest.bcs import Outcome
 
 def test_everybody_is_told_what_a_batch_query_says() -> None:
     scenario = EmergencyScenario(
-        users=16, brokers=3, pace=30.0, seconds=15.0, reports_per_s=8.0, alpha=0.05
+        users=16, brokers=3, pace=60.0, seconds=8.0, reports_per_s=10.0, alpha=0.05
     )
     console = Console(quiet=True)
 

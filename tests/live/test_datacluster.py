@@ -153,7 +153,7 @@ def test_when_too_much_waits_the_poster_is_told_to(tmp_path: Path) -> None:
 
     async def history() -> None:
         config = tmp_path / "small.toml"
-        config.write_text("waiting_bytes_max = 65536\ninterval_s = 5\n")
+        config.write_text("waiting_bytes_max = 65536\ninterval_s = 2\n")
         async with scene(tmp_path, "--config", str(config)) as (_, _, caller):
             await say(caller, READINGS)
             accepted, refused = 0, list[RestError]()

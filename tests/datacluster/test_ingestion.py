@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 import time
@@ -181,26 +182,32 @@ def test_a_lost_checkpoint_does_no_harm(spark: SparkSession, tmp_path: Path) -> 
         assert sorted(set(batches)) == [1, 2]
 
 
+@pytest.mark.parametrize(("astray", "later"), [(7, 2), (9, 0)])
 def test_spark_begins_anew_if_it_is_not_where_the_dataset_ends(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, astray: int, later: int
 ) -> None:
-    """As if a batch had been done that nobody has seen."""
+    """As if a batch had been done that nobody has seen; perhaps nothing new comes after it."""
     with landed(spark, tmp_path) as it:
         it.landing.execute(parse(REPORTS))
         it.take(1, 5)
         it.wait(lambda: it.position() == 5)
+        it.landing._ingestion.stop()
+        it.take(6, 2)
+        it.take(8, 2 - later)
         checkpoint = it.storage.folders.checkpoint(it.storage.definitions.known("Reports").id)
     offsets = (checkpoint / "offsets" / "0").read_text().splitlines()
-    (checkpoint / "offsets" / "1").write_text("\n".join([*offsets[:-1], '{"position": 7}']))
+    offsets[-1] = json.dumps({"position": astray})
+    (checkpoint / "offsets" / "1").write_text("\n".join(offsets))
     (checkpoint / "commits").mkdir(exist_ok=True)
     for batch in ("0", "1"):
         (checkpoint / "commits" / batch).write_text('v1\n{"nextBatchWatermarkMs":0}')
         (checkpoint / "commits" / f".{batch}.crc").unlink(missing_ok=True)
-    with landed(spark, tmp_path) as it:
-        it.take(6, 2)
-        it.take(8, 2)
+    impatient = LandingSettings(ingestion=IngestionSettings(interval_s=0.1, idle_s_max=2.0))
+    with landed(spark, tmp_path, impatient) as it:
+        it.take(10 - later, later)
         it.wait(lambda: it.position() == 9)
         assert it.numbers() == good(9)
+        it.wait(lambda: not it.landing.troubles())
 
 
 def test_a_batch_that_spark_does_not_know_to_be_done_is_not_done_twice(

@@ -9,7 +9,8 @@ G2  Batches of a dataset are numbered 1, 2, 3 ... and never otherwise, even if a
 G3  A batch holds the positions that follow those of the batch before, without a gap.  A batch for
     which that is not so does not get in, and Spark begins anew behind what the dataset has.
 
-A query that fails is started again, after a pause that grows.  A quarantine rarely gets anything,
+A query that fails is started again, after a pause that grows; one that sees nothing new although
+something waits is astray, too.  A quarantine rarely gets anything,
 and a query that waits is not free: its query runs when there is something, up to the end, and ends.
 """
 
@@ -52,6 +53,8 @@ class IngestionSettings(msgspec.Struct, frozen=True):
 
     retry_s: float = 1.0
     retry_s_max: float = 30.0
+    idle_s_max: float = 30.0
+    """With something in the log that is not in the dataset."""
 
 
 class AstrayError(DamagedError):
@@ -86,6 +89,7 @@ class Stream:
         self._settings = settings
         self._query: StreamingQuery | None = None
         self._next_try_s = 0.0
+        self._idle_since_s = 0.0
         self._has_ended = False
         self._cause: Exception | None = None
         self._lock = threading.Lock()
@@ -94,7 +98,7 @@ class Stream:
     def look_after(self, now_s: float) -> None:
         """Start it if it should run and does not."""
         with self._lock:
-            if self._has_ended or (self._query is not None and self._query.isActive):
+            if self._has_ended or self._runs_well(now_s):
                 return
             failed = self._query.exception() if self._query is not None else None
             self._query = None
@@ -105,10 +109,24 @@ class Stream:
                 try:
                     if isinstance(self._cause, AstrayError):
                         self._storage.folders.delete_checkpoint(self.known.id)
-                    self._cause = None
+                    self._cause, self._idle_since_s = None, now_s
                     self._query = self._started()
                 except Exception as error:  # noqa: BLE001  Whatever it is, it is tried again.
                     self._failed(str(error), now_s)
+
+    def _runs_well(self, now_s: float) -> bool:
+        query = self._query
+        if query is None or not query.isActive:
+            return False
+        if not self.log.waiting_bytes or not query.status["message"].startswith("Waiting"):
+            self._idle_since_s = now_s
+        if now_s - self._idle_since_s < self._settings.idle_s_max:
+            return True
+        query.stop()
+        self._query = None
+        self._cause = AstrayError("records wait in the log, and Spark does not see them")
+        self._failed(str(self._cause), now_s)
+        return False
 
     def stop(self) -> None:
         """For good.  Spark does not wait for what it has called, so we do."""
@@ -184,6 +202,7 @@ class Stream:
 
     def _done(self, progress: Progress) -> None:
         self.log.ingested(progress.position)
+        self._idle_since_s = time.monotonic()
         self.trouble = None
         try:
             self._on_batch(self.known.dataset.name, progress.batch)

@@ -33,7 +33,7 @@ demo: $(READY)  ## Start brokers, play stock quotes, then emergencies on Spark, 
 
 test: $(READY)  ## Run all tests
 	@echo "==> Running the tests (a quarter of an hour; random overlays print the seed that replays them)"
-	@$(BIN)/python -m pytest -n $(WORKERS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(READY)  ## Lint and type-check
 	@echo "==> ruff"

@@ -196,6 +196,8 @@ class Stream:
             files = storage.folders.publish(dataset, staged)
         with storage.discarding(files):
             last = _last_position(before.position, files)
+            if last == before.position and query_batch:  # Spark's first batch may be of nothing.
+                raise AstrayError("the log gave no records")
             after = Progress(batch, last, query, query_batch)
             storage.files.commit(dataset, before, after, files)
         self._done(after)
@@ -273,7 +275,7 @@ def _last_position(before: int, files: Sequence[StoredFile]) -> int:
     """Of a batch, which must begin where the one before ended, and have no gap."""
     rows = sum(file.rows for file in files)
     last = max((file.last_position for file in files), default=before)
-    if last - before != rows or not rows:  # Spark makes no batch of nothing.
+    if last - before != rows:
         raise AstrayError(f"the log gave {rows} records for the positions {before + 1} to {last}")
     return last
 

@@ -109,6 +109,17 @@ def test_records_get_in_batch_by_batch_and_again_after_a_restart(
         assert it.numbers() == good(15)
 
 
+def test_a_dataset_begins_with_a_batch_of_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark makes one at first, if nothing has come yet: that is no trouble."""
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        it.wait(lambda: it.told == [("Reports", 1)])
+        assert it.landing.troubles() == []
+        it.take(1, 5)
+        it.wait(lambda: it.position() == 5)
+        assert it.numbers() == good(5)
+
+
 def test_a_backlog_is_ingested_in_batches_of_limited_size(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -35,7 +35,7 @@ from godwit.wire.frames import (
 )
 
 #: An acknowledgement, which is not numbered, is the only frame that is so short.
-SIGNAL_BYTES_MAX = 12
+SIGNAL_BYTES_MAX = 18
 
 
 class RawClient:
@@ -46,7 +46,7 @@ class RawClient:
         self._rest = b""
         self.received = 0
         self.send(Hello(role="client", name=name))
-        decode_welcome(next(self.bodies()))
+        decode_welcome(next(bodies(self.read()[0])))
 
     def send(self, *frames: Frame) -> None:
         self._socket.sendall(b"".join(map(encode, frames)))
@@ -54,22 +54,23 @@ class RawClient:
     def send_bytes(self, frames: bytes) -> None:
         self._socket.sendall(frames)
 
-    def bodies(self) -> Iterator[bytes]:
-        """The frames of the next read."""
+    def read(self) -> tuple[bytes, int]:
+        """The complete frames of the next read, and how many of them are numbered."""
         data = self._rest + self._socket.recv(RECEIVE_BYTES)
-        start, end = 0, len(data)
-        while end - start >= HEADER.size:
-            length, _ = HEADER.unpack_from(data, start)
-            following = start + HEADER.size + length
-            if following > end:
+        header_bytes, unpack = HEADER.size, HEADER.unpack_from
+        start, last, numbered = 0, len(data) - header_bytes, 0
+        while start <= last:
+            following = start + header_bytes + unpack(data, start)[0]
+            if following > len(data):
                 break
-            yield data[start + HEADER.size : following]
+            numbered += following - start > SIGNAL_BYTES_MAX
             start = following
         self._rest = data[start:]
+        return data[:start], numbered
 
     def await_notices(self, kind: type[ToClient], count: int) -> None:
         while count > 0:
-            for body in self.bodies():
+            for body in bodies(self.read()[0]):
                 if isinstance(decode_to_client(body), kind):
                     self.received += 1
                     count -= 1
@@ -117,17 +118,28 @@ def receive(line: Connection, host: str, port: int, filters: Sequence[Filter]) -
     client.await_notices(SubscriptionInEffect, len(filters))
     line.send(None)
     while count := line.recv():
-        publications: list[bytes] = []
-        while len(publications) < count:
-            arrived = [body for body in client.bodies() if len(body) > SIGNAL_BYTES_MAX]
-            publications += arrived
-            client.received += len(arrived)
+        chunks: list[bytes] = []
+        while count > 0:
+            frames, numbered = client.read()
+            chunks.append(frames)
+            count -= numbered
+            client.received += numbered
             client.send(Acknowledge(received=client.received))
         end_s = time.monotonic()
-        line.send((end_s, [_number(body) for body in publications]))
+        line.send((end_s, list(_numbers(b"".join(chunks)))))
 
 
-def _number(body: bytes) -> object:
-    publication = decode_to_client(body)
-    assert isinstance(publication, Publication)
-    return publication.content["number"]
+def bodies(frames: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(frames):
+        length, _ = HEADER.unpack_from(frames, start)
+        start += HEADER.size
+        yield frames[start : start + length]
+        start += length
+
+
+def _numbers(frames: bytes) -> Iterator[object]:
+    """Which records were delivered."""
+    for message in map(decode_to_client, bodies(frames)):
+        if isinstance(message, Publication):
+            yield message.content["number"]

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count, pairwise
 
 from godwit.broker.effects import Effect
+from godwit.broker.stimuli import Client as ClientHop
 from godwit.broker.stimuli import (
     ClientLeft,
     Hop,
     LinkDown,
     LinkRestarted,
     LinkUp,
+    Neighbour,
     Received,
     Stimulus,
 )
 from godwit.client import Client, Events
+from godwit.content.messages import Publication
 from godwit.migration.moving import Move, Phase
 from godwit.network.port import Port
 from godwit.network.settings import Limits
@@ -134,20 +137,36 @@ class Stage:
             held[source].append(stimulus)
             return []
 
+        handle_run = node.broker.handle_run
+
+        def handle_run_unless(
+            publications: Sequence[Publication],
+            last_hop: ClientHop | Neighbour,
+            hops: Sequence[int],
+            *,
+            now_s: float,
+        ) -> list[list[Effect]]:
+            return [
+                handle_unless(Received(publication, last_hop, crossed), now_s=now_s)
+                for publication, crossed in zip(publications, hops, strict=True)
+            ]
+
         finish_read = node.finish_read
 
         def finish_unless(source: Port) -> None:
             if source.hop in held:
-                node._flush()  # It is not acknowledged what did not get through.
+                node.outbox.flush()  # It is not acknowledged what did not get through.
             else:
                 finish_read(source)
 
         node.broker.handle = handle_unless  # type: ignore[method-assign]
+        node.broker.handle_run = handle_run_unless  # type: ignore[method-assign]
         node.finish_read = finish_unless  # type: ignore[method-assign]
         try:
             yield
         finally:
             node.broker.handle = handle  # type: ignore[method-assign]
+            node.broker.handle_run = handle_run  # type: ignore[method-assign]
             node.finish_read = finish_read  # type: ignore[method-assign]
             if self.network.nodes.get(broker) is node:  # Else it crashed.
                 for source, stimuli in held.items():

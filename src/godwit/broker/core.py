@@ -152,6 +152,36 @@ class Broker:
             case _:
                 assert_never(stimulus)
 
+    def handle_run(
+        self,
+        publications: Sequence[Publication],
+        last_hop: Client | Neighbour,
+        hops: Sequence[int],
+        *,
+        now_s: float,
+    ) -> list[list[Effect]]:
+        """As `handle` for each of some publications that one peer sent one behind the other.
+
+        `hops` are the links that each has crossed.
+        """
+        if type(last_hop) is Neighbour:
+            return [
+                self._on_publication(publication, last_hop, crossed, now_s)
+                for publication, crossed in zip(publications, hops, strict=True)
+            ]
+        assert type(last_hop) is Client
+        answers: list[list[Effect]] = []
+        admit = self.sessions.admit_publication
+        session = self.sessions.of(last_hop)
+        for publication in publications:
+            try:
+                admitted = admit(publication, session, last_hop, now_s)
+            except Refused as refused:
+                answers.append(self._refuse(publication, last_hop, str(refused)))
+            else:
+                answers.append(self._on_publication(admitted, last_hop, 0, now_s))
+        return answers
+
     def _on_start(self, now_s: float) -> list[Effect]:
         effects: list[Effect] = []
         for name, module in self.modules.items():

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from godwit.broker.stimuli import Client, Module
 from godwit.content.filters import Filter
@@ -73,14 +73,16 @@ class Session:
     editions: dict[AdvertisementId, int] = field(default_factory=dict)
     """Of the advertisements, the latest."""
 
-    in_effect: set[AdvertisementId] = field(default_factory=set)
+    in_effect: dict[AdvertisementId, Filter] = field(default_factory=dict)
+    """Of the advertisements, those that may be published under."""
+
     subscriptions: set[SubscriptionId] = field(default_factory=set)
     last_sequence: int = -1
 
     def forget(self, advertisement: AdvertisementId) -> None:
         self.advertisements.pop(advertisement, None)
         self.editions.pop(advertisement, None)
-        self.in_effect.discard(advertisement)
+        self.in_effect.pop(advertisement, None)
 
 
 class Sessions:
@@ -112,9 +114,7 @@ class Sessions:
         """Give the message back as the router may have it, or raise Refused."""
         session = self.of(hop)
         if type(message) is Publication:  # By far the most, and asked without a detour.
-            if not self._codec_checks_values:
-                message = _checked(message)
-            return _admit_publication(message, session, hop, now_s, self._tag)
+            return self.admit_publication(message, session, hop, now_s)
         match message:
             case Advertisement():
                 _check_new(message, session)
@@ -125,7 +125,7 @@ class Sessions:
                     raise Refused(CONTROL_IS_RESERVED)
                 session.advertisements[message.id] = message.filter
                 session.editions[message.id] = message.edition
-                session.in_effect.discard(message.id)
+                session.in_effect.pop(message.id, None)
             case Subscription():
                 _check_new(message, session)
                 if message.id in session.subscriptions:
@@ -152,6 +152,34 @@ class Sessions:
             case _:
                 raise Refused("only brokers confirm that something is in effect")
         return message
+
+    def admit_publication(
+        self, publication: Publication, session: Session, hop: Client | Module, now_s: float
+    ) -> Publication:
+        """As `admit`, for a publication of this session."""
+        if not self._codec_checks_values:
+            publication = _checked(publication)
+        if publication.publisher != session.owner:
+            raise Refused(f"{session.owner} cannot publish as {publication.publisher}")
+        if publication.sequence <= session.last_sequence:
+            raise Refused(f"sequence numbers rise: {session.last_sequence} was used already")
+        content = publication.content
+        advertisement = session.in_effect.get(publication.advertisement)
+        if advertisement is None:
+            raise Refused(_why_not_in_effect(publication.advertisement, session))
+        if not advertisement.permits(content):
+            raise Refused(advertisement.why_not_permitted(content))
+        is_control = is_control_content(content)
+        if is_control is not (type(hop) is Module):
+            raise Refused(
+                CONTROL_IS_RESERVED if is_control else "a module speaks in control classes"
+            )
+        if publication.ttl_hops is not None and not is_control:
+            raise Refused("only control publications have a time to live")
+        session.last_sequence = publication.sequence
+        tag = self._tag
+        trace = 0 if tag is None or is_control else tag(publication, now_s)
+        return replace(publication, is_control=is_control, accepted_s=now_s, trace=trace)
 
     def holds(self, client: Client) -> bool:
         """Does the client hold anything here that it may want to come back for?"""
@@ -180,7 +208,7 @@ class Sessions:
         """The router says that an advertisement is in effect."""
         session = self._sessions.get(hop)
         if session is not None and advertisement in session.advertisements:
-            session.in_effect.add(advertisement)
+            session.in_effect[advertisement] = session.advertisements[advertisement]
 
 
 def module_owner(broker: str, module: str) -> str:
@@ -208,35 +236,10 @@ def _check_new(request: Advertisement | Subscription, session: Session) -> None:
         raise Refused(f"nothing can match {request.filter}")
 
 
-def _admit_publication(
-    publication: Publication,
-    session: Session,
-    hop: Client | Module,
-    now_s: float,
-    tag: Tag | None,
-) -> Publication:
-    if publication.publisher != session.owner:
-        raise Refused(f"{session.owner} cannot publish as {publication.publisher}")
-    if publication.sequence <= session.last_sequence:
-        raise Refused(f"sequence numbers rise: {session.last_sequence} was used already")
-    content = publication.content
-    advertisement = session.advertisements.get(publication.advertisement)
-    if advertisement is None:
-        raise Refused(f"{session.owner} has no advertisement {publication.advertisement}")
-    if publication.advertisement not in session.in_effect:
-        raise Refused(f"advertisement {publication.advertisement} is not in effect yet")
-    if not advertisement.permits(content):
-        raise Refused(advertisement.why_not_permitted(content))
-    is_control = is_control_content(content)
-    if is_control is not (type(hop) is Module):
-        raise Refused(CONTROL_IS_RESERVED if is_control else "a module speaks in control classes")
-    if publication.ttl_hops is not None and not is_control:
-        raise Refused("only control publications have a time to live")
-    session.last_sequence = publication.sequence
-    trace = 0 if tag is None or is_control else tag(publication, now_s)
-    return msgspec.structs.replace(
-        publication, is_control=is_control, accepted_s=now_s, trace=trace
-    )
+def _why_not_in_effect(advertisement: AdvertisementId, session: Session) -> str:
+    if advertisement in session.advertisements:
+        return f"advertisement {advertisement} is not in effect yet"
+    return f"{session.owner} has no advertisement {advertisement}"
 
 
 def _checked(publication: Publication) -> Publication:
@@ -257,6 +260,6 @@ def _checked(publication: Publication) -> Publication:
         content = check_record(publication.content)
     except ContentError as error:
         raise Refused(str(error)) from None
-    return msgspec.structs.replace(
+    return replace(
         publication, content=content, size_bytes=HEADER_BYTES + body_bytes(content, payload)
     )

@@ -43,8 +43,8 @@ class Filter:
     """A conjunction of predicates.  Immutable; equal to every filter with the same matches."""
 
     __slots__ = (
-        "_hash", "_others", "_permitted_names", "_present", "_texts", "_valued", "constraints",
-        "is_satisfiable", "predicates",
+        "_hash", "_last_names", "_others", "_permitted_names", "_present", "_texts", "_valued",
+        "constraints", "is_satisfiable", "predicates",
     )  # fmt: skip
 
     predicates: tuple[Predicate, ...]
@@ -91,6 +91,7 @@ class Filter:
         self._present = frozenset(present) if present else None
         # For `permits`: names that it found to be right, and what is then left to ask.
         self._permitted_names: frozenset[tuple[str, ...]] = frozenset()
+        self._last_names: tuple[str, ...] = ()
         self._valued: Filter | None = None
 
     @classmethod
@@ -147,8 +148,10 @@ class Filter:
     def permits(self, record: Record) -> bool:
         """Read as an advertisement: may a publication with this content be sent under it?"""
         names = tuple(record)
-        if names not in self._permitted_names and not self._permits_names(names):
-            return False
+        if names != self._last_names:
+            if names not in self._permitted_names and not self._permits_names(names):
+                return False
+            self._last_names = names
         return self._valued is None or self._valued.matches(record)
 
     def _permits_names(self, names: tuple[str, ...]) -> bool:

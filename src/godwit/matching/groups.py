@@ -96,7 +96,7 @@ class Shelf(ABC, Generic[K]):
 class Group(Generic[K]):
     """The filters that fix the same attributes to the same values."""
 
-    __slots__ = ("few", "schema", "shelves", "values")
+    __slots__ = ("few", "schema", "shelves", "sure", "values")
 
     def __init__(self, schema: Schema[K], values: tuple[object, ...]) -> None:
         self.schema = schema
@@ -105,10 +105,14 @@ class Group(Generic[K]):
         self.few: list[Boxed[K]] | None = None
         """All filters, in the order of their shelves.  None before they are drawn up, and nothing
         in it if they are too many: no group is empty."""
+        self.sure: list[K] = []
+        """The keys of `few`, if its filters leave nothing to decide."""
 
     def draw_up(self) -> list[Boxed[K]]:
         """Bring `few` up to date."""
         self.few = self._list_few()
+        is_sure = not any(intervals or checks for _, intervals, checks in self.few)
+        self.sure = [key for key, _, _ in self.few] if is_sure else []
         return self.few
 
     def _list_few(self) -> list[Boxed[K]]:
@@ -130,12 +134,13 @@ class Group(Generic[K]):
 class Schema(Generic[K]):
     """The groups that fix the same attributes, by the values they fix them to."""
 
-    __slots__ = ("_attributes", "_is_plain", "_tells_booleans", "groups", "signature")
+    __slots__ = ("_attributes", "_is_plain", "_only", "_tells_booleans", "groups", "signature")
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.groups: dict[tuple[object, ...], Group[K]] = {}
         self._attributes = signature[0]
+        self._only = signature[0][0] if len(signature[0]) == 1 else None
         # Only a group for 0, 1 or a boolean can be taken for another.  Without one the values of
         # a record need no `hash_key`, and a look-up takes half the time.
         self._tells_booleans = False
@@ -157,6 +162,8 @@ class Schema(Generic[K]):
     def find(self, record: Record) -> Group[K] | None:
         """The one group whose values `record` has."""
         # An absent attribute reads as None, which is no group's value.
+        if self._is_plain and self._only is not None:
+            return self.groups.get((record.get(self._only),))
         values: tuple[object, ...] = tuple(map(record.get, self._attributes))
         if self._is_plain:
             return self.groups.get(values)

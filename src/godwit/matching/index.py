@@ -112,7 +112,10 @@ class MatchingIndex(Generic[K]):
             few = group.few
             if few is None:
                 few = group.draw_up()
-            if few:
+            # What leaves nothing to decide is the most common, and the fastest to tell.
+            if group.sure:
+                found.append(group.sure)
+            elif few:
                 if matching := scan(few, record):
                     found.append(matching)
             else:

@@ -115,7 +115,9 @@ class BrokerCollector(Collector):
             handled.add_metric([kind], count)
         yield handled
         yield CounterMetricFamily(
-            "godwit_deliveries", "Publications handed to the queues of clients.", node.deliveries
+            "godwit_deliveries",
+            "Publications handed to the queues of clients.",
+            node.outbox.deliveries,
         )
         dropped = CounterMetricFamily(
             "godwit_dropped", "Publications that were not passed on, by reason.", labels=["reason"]

@@ -20,13 +20,10 @@ from msgspec.structs import asdict
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import (
-    Deliver,
-    Effect,
     ModuleEffect,
     Notify,
     Ping,
     Report,
-    Send,
     SetTimer,
     Submit,
 )
@@ -49,7 +46,6 @@ from godwit.broker.stimuli import (
 )
 from godwit.content.channels import ChannelRequest
 from godwit.content.messages import (
-    Letter,
     Message,
     MoveTo,
     Publication,
@@ -60,17 +56,16 @@ from godwit.content.messages import (
 )
 from godwit.errors import PeerError
 from godwit.network.channels import Channels
+from godwit.network.outbox import Outbox
 from godwit.network.pinging import Pinging
-from godwit.network.port import ClientPort, LinkPort, Port
+from godwit.network.port import Arrived, ClientPort, LinkPort, Port
 from godwit.network.recovery import Held, Recovery
 from godwit.network.settings import Limits
 from godwit.wire.connection import Connection
-from godwit.wire.frames import Hello, Welcome, encode, encode_body, framed
+from godwit.wire.frames import Hello, Welcome, encode
+from godwit.wire.stamps import stamp_of
 
 log = logging.getLogger("godwit.node")
-
-#: In a tree no path is that long: a publication with more hops goes round in circles.
-HOPS_MAX = 255
 
 
 class BrokerNode:
@@ -92,9 +87,9 @@ class BrokerNode:
         self.ports: dict[Hop, Port] = {}
         self.handled: Counter[str] = Counter()
         """Messages taken in, by kind."""
-        self.deliveries = 0
         self.dropped: Counter[str] = Counter()
         """Publications that were not passed on, by reason; those of ports that are gone too."""
+        self.outbox = Outbox(self.ports, self.dropped, self._arrange)
         self.decisions: Counter[tuple[str, str]] = Counter()
         """Of policies, by policy and action."""
         self.isolations = 0
@@ -112,7 +107,6 @@ class BrokerNode:
         self._recovery: Recovery | None = None
         self._may_have_failed = True
         """Long enough ago, nobody remembers what was before."""
-        self._touched: dict[Port, None] = {}
         # Of the read that is going on.
         self._messages = 0
         self._publications = 0
@@ -165,7 +159,10 @@ class BrokerNode:
         self._stimulate(Recovered())
         for source, messages in recovery.all():
             for message, hops, body in messages:
-                self.receive(source, message, hops, body)
+                if isinstance(message, Publication):
+                    self.receive_run(source, [(message, hops, body)])
+                else:
+                    self.receive(source, message, hops, body)
             self.finish_read(source)
 
     # -- peers come and go ---------------------------------------------------------------------
@@ -269,10 +266,10 @@ class BrokerNode:
                 self._stimulate(LinkUp(port.hop))
             elif port.kept is not None:
                 restarted = LinkRestarted(port.hop)
-                self._perform(self.broker.handle(restarted, now_s=self.now_s()), None)
+                self.outbox.perform(self.broker.handle(restarted, now_s=self.now_s()))
                 port.put_kept()
                 port.flush()
-                self._flush()
+                self.outbox.flush()
         else:
             self.on_room(port)
 
@@ -296,7 +293,7 @@ class BrokerNode:
             return
         log.info("removed", extra={"peer": port.hop.name, "reason": reason})
         del self.ports[port.hop]
-        self._touched.pop(port, None)
+        self.outbox.touched.pop(port, None)
         if self._recovery is not None:
             self._recovery.forget(port)
         port.close(reason)
@@ -315,8 +312,8 @@ class BrokerNode:
 
     def ask_to_move(self, client: Client, request: MoveTo) -> None:
         self.ports[client].why_stayed = None
-        self._perform([Notify(client, request)], None)
-        self._flush()
+        self.outbox.perform([Notify(client, request)])
+        self.outbox.flush()
 
     def on_channel_request(self, source: Port, request: ChannelRequest) -> None:
         if self.channels is not None:
@@ -327,33 +324,44 @@ class BrokerNode:
             source.flush()
 
     def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
-        if self._recovery is not None and isinstance(message, Publication | Sweep):
+        if self._recovery is not None and isinstance(message, Sweep):
             self._recovery.hold(source, Held(message, hops, body))
             return
         if not self._messages:
             self._read_start_s = self.now_s()
         self._messages += 1
         self._bytes += len(body)
-        if type(message) is Publication:
-            self._publications += 1
-        else:
-            self.handled[type(message).__name__] += 1
-            if isinstance(message, Told) and message.telling is Telling.NOT_ALL:
-                assert isinstance(source, LinkPort)
-                if not source.has_begun_again:  # We know nothing of it, either.
-                    self._recover()
+        self.handled[type(message).__name__] += 1
+        if isinstance(message, Told) and message.telling is Telling.NOT_ALL:
+            assert isinstance(source, LinkPort)
+            if not source.has_begun_again:  # We know nothing of it, either.
+                self._recover()
+        received = Received(message, source.hop, hops if source.is_link else 0)
+        # All of one read came at the same time.
+        self.outbox.perform(self.broker.handle(received, now_s=self._read_start_s))
+
+    def receive_run(self, source: Port, run: Sequence[Arrived]) -> None:
+        recovery = self._recovery
+        if recovery is not None:
+            for arrived in run:
+                recovery.hold(source, Held(*arrived))
+            return
+        if not self._messages:
+            self._read_start_s = self.now_s()
+        self._messages += len(run)
+        self._publications += len(run)
+        publications, hops, bodies = zip(*run, strict=True)
+        self._bytes += sum(map(len, bodies))
+        stamp = None
         # All of one read came at the same time.
         now_s = self._read_start_s
-        if source.is_link:
-            received = Received(message, source.hop, hops)
-            self._perform(self.broker.handle(received, now_s=now_s), body)
-        else:
-            received = Received(message, source.hop)
-            # What a client wrote is stamped first; what a neighbour wrote goes on as it is.
-            self._perform(self.broker.handle(received, now_s=now_s), None)
+        if not source.is_link:
+            stamp, hops = stamp_of(now_s), (0,) * len(run)
+        wanted = self.broker.handle_run(publications, source.hop, hops, now_s=now_s)
+        self.outbox.perform_run(zip(wanted, bodies, strict=True), stamp)
 
     def finish_read(self, source: Port) -> None:
-        touched = self._touched
+        touched = self.outbox.touched
         positions: dict[Port, int] = {}
         while touched:
             port, _ = touched.popitem()
@@ -381,56 +389,12 @@ class BrokerNode:
 
     def _stimulate(self, stimulus: Stimulus) -> None:
         """Something other than a message of a peer; perhaps in the middle of a read."""
-        touched, self._touched = self._touched, {}
-        self._perform(self.broker.handle(stimulus, now_s=self.now_s()), None)
-        self._flush()
-        self._touched = touched
+        touched, self.outbox.touched = self.outbox.touched, {}
+        self.outbox.perform(self.broker.handle(stimulus, now_s=self.now_s()))
+        self.outbox.flush()
+        self.outbox.touched = touched
         if self._recovery is not None:
             self._end_recovery_if_over(self._recovery)
-
-    def _flush(self) -> None:
-        while self._touched:
-            port, _ = self._touched.popitem()
-            port.flush()
-
-    def _perform(self, effects: Sequence[Effect], body: bytes | None) -> None:
-        """Carry out what the broker asked for; a publication among it has `body`, if given."""
-        ports, touched = self.ports, self._touched
-        for effect in effects:
-            if type(effect) is Deliver:
-                publication = effect.publication
-                if body is None:
-                    body = encode_body(publication)
-                frame = framed(body, effect.hops)
-                self.deliveries += len(effect.to)
-                for client in effect.to:
-                    port = ports[client]
-                    port.put_publication(frame, is_control=publication.is_control)
-                    touched[port] = None
-            elif type(effect) is Send:
-                message = effect.message
-                if type(message) is Letter and effect.to not in ports:
-                    continue  # A module writes to a neighbour that has just gone.
-                port = ports[effect.to]
-                touched[port] = None
-                if type(message) is Sweep:
-                    port.put_publication(encode(message), is_control=False)
-                elif type(message) is not Publication:
-                    port.put(encode(message, effect.hops))
-                elif effect.hops > HOPS_MAX:
-                    self.dropped["too many hops"] += 1
-                else:
-                    if body is None:
-                        body = encode_body(message)
-                    frame = framed(body, effect.hops)
-                    port.put_publication(frame, is_control=message.is_control)
-            elif type(effect) is Notify:
-                if effect.to in ports:  # Else it has just left.
-                    port = ports[effect.to]
-                    port.put(encode(effect.notice))
-                    touched[port] = None
-            else:
-                self._arrange(effect)
 
     def _arrange(self, effect: ModuleEffect) -> None:
         """What a module asks of the broker itself."""
@@ -445,7 +409,7 @@ class BrokerNode:
                 port = self.ports.get(Client(client))
                 self.pinging.ask(effect, port)
                 if port is not None:
-                    self._touched[port] = None
+                    self.outbox.touched[port] = None
             case Report(policy=policy, decision=decision):
                 self.decisions[policy, decision.action] += 1
                 log.info("decided", extra={"policy": policy, **asdict(decision)})

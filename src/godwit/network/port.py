@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import Protocol, TypeAlias, assert_never
 
 from godwit.broker.meters import Meters
 from godwit.broker.stimuli import Client, Neighbour
@@ -58,6 +58,11 @@ from godwit.wire.stream import Stream
 #: and one more write, which may be a large frame.
 UNANSWERED_BYTES_SPARE = 4 * FRAME_BYTES_MAX
 
+#: A publication, the links it has crossed, and the bytes it came as.
+Arrived: TypeAlias = tuple[Publication, int, bytes]
+#: Publications that are handled together: so many are still in the processor's cache at the end.
+RUN_MAX = 64
+
 
 class Owner(Protocol):
     """What a port needs of the node it belongs to."""
@@ -73,6 +78,10 @@ class Owner(Protocol):
 
     def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
         """A message has come in, and these were its bytes."""
+        ...
+
+    def receive_run(self, source: Port, run: Sequence[Arrived]) -> None:
+        """Publications have come in, one behind the other."""
         ...
 
     def on_channel_request(self, source: Port, request: ChannelRequest) -> None:
@@ -129,6 +138,7 @@ class Port(ABC):
         self.waiters: dict[Port, None] = {}
         """Whom something is not acknowledged because of this peer."""
         self._return_timer: asyncio.TimerHandle | None = None
+        self._run: list[Arrived] = []
 
     @property
     def is_connected(self) -> bool:
@@ -182,7 +192,7 @@ class Port(ABC):
         self.connection = None
         self.detached.set()
         if broke_rules:
-            self._owner.finish_read(self)  # What it said before that counts.
+            self.on_read()  # What it said before that counts.
             self._owner.refused += 1
             self._owner.remove(self, reason)
             return
@@ -207,6 +217,10 @@ class Port(ABC):
     @abstractmethod
     def put_publication(self, frame: bytes, *, is_control: bool) -> None:
         """Queue a publication, if there is room."""
+
+    def put_publications(self, frames: list[bytes]) -> None:
+        """Queue publications, none of them control, if there is room."""
+        self.stream.put_all(frames)
 
     def put(self, frame: bytes) -> None:
         """Queue anything else; if the peer fails, nobody will send it that again."""
@@ -282,13 +296,18 @@ class Port(ABC):
             message = self._decode(body)
         except DECODE_ERRORS as error:
             raise malformed(error) from None
+        if type(message) is Publication:
+            self._run.append((message, hops, body))
+            if len(self._run) == RUN_MAX:
+                self._end_run()
+            return
+        if self._run:
+            self._end_run()
         if type(message) is Acknowledge or type(message) is Goodbye:
             self._on_signal(message)
             return
         self.stream.received += 1
-        if type(message) is Publication:  # By far the most, and asked without a detour.
-            self._owner.receive(self, message, hops, body)
-        elif type(message) is Stayed:
+        if type(message) is Stayed:
             self.why_stayed = message.reason
         elif type(message) is RoundTrips:
             self._owner.pinging.on_round_trips(self.hop.name, message)
@@ -313,7 +332,15 @@ class Port(ABC):
             case _:
                 assert_never(signal)
 
+    def _end_run(self) -> None:
+        """Have the publications handled that came up to here."""
+        run, self._run = self._run, []
+        self.stream.received += len(run)
+        self._owner.receive_run(self, run)
+
     def on_read(self) -> None:
+        if self._run:
+            self._end_run()
         self._owner.finish_read(self)
 
     def on_writable(self) -> None:
@@ -354,6 +381,13 @@ class ClientPort(Port):
             self.stream.put_first(frame)
         else:
             self.stream.put(frame)
+
+    def put_publications(self, frames: list[bytes]) -> None:
+        if self.connection is not None and not self._is_isolated and not self._missing:
+            super().put_publications(frames)
+            return
+        for frame in frames:
+            self.put_publication(frame, is_control=False)
 
     def put(self, frame: bytes) -> None:
         super().put(frame)

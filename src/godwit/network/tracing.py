@@ -30,8 +30,8 @@ from godwit.broker.effects import Deliver, Effect, Report
 from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Routing
-from godwit.broker.stimuli import Client, Received, Stimulus
-from godwit.content.messages import size_bytes
+from godwit.broker.stimuli import Client, Neighbour, Received, Stimulus
+from godwit.content.messages import Publication, size_bytes
 from godwit.network.node import BrokerNode
 from godwit.network.settings import TraceSettings
 from godwit.trace.background import Action, Background
@@ -204,6 +204,19 @@ class TracedBroker(Broker):
         if self.modules:
             self._record_decisions(effects, now_s + since_read_s)
         return effects
+
+    def handle_run(
+        self,
+        publications: Sequence[Publication],
+        last_hop: Client | Neighbour,
+        hops: Sequence[int],
+        *,
+        now_s: float,
+    ) -> list[list[Effect]]:
+        return [
+            self.handle(Received(publication, last_hop, crossed), now_s=now_s)
+            for publication, crossed in zip(publications, hops, strict=True)
+        ]
 
     def _record_decisions(self, effects: Sequence[Effect], now_s: float) -> None:
         if self._tracing.is_on:

@@ -122,10 +122,10 @@ class Connection(asyncio.Protocol):
             return
         self._silent_heartbeats = 0
         if self._buffer:
-            self._buffer += data
-            if len(self._buffer) < self._needed_bytes:
+            if len(self._buffer) + len(data) < self._needed_bytes:
+                self._buffer += data
                 return  # The frame is not complete: do not even look.
-            data = bytes(self._buffer)
+            data = b"".join((self._buffer, data))
             self._buffer.clear()
         try:
             used = self._read_frames(data)

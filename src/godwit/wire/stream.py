@@ -59,6 +59,10 @@ class Stream:
         self._pending.append(frame)
         self.pending_bytes += len(frame)
 
+    def put_all(self, frames: list[bytes]) -> None:
+        self._pending += frames
+        self.pending_bytes += sum(map(len, frames))
+
     def put_uncounted(self, frame: bytes) -> None:
         """Put a frame that has no position: nobody will ask whether the peer has it."""
         self.put(frame)

@@ -1,0 +1,133 @@
+"""What a broker says leaves in its order, and counts once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec.structs import replace
+from tests.asynchronous import run
+
+from godwit.broker.effects import Deliver, Effect, Notify, Send
+from godwit.broker.stimuli import Client, Hop, Neighbour
+from godwit.content.messages import AdvertisementId, Letter, Publication, Refusal
+from godwit.network.node import BrokerNode
+from godwit.network.outbox import HOPS_MAX
+from godwit.network.settings import Limits
+from godwit.overlay.topology import chain
+from godwit.testing import MemoryNetwork
+from godwit.wire.frames import HEADER, Dropped, Frame, decode_from_broker, decode_to_client
+from godwit.wire.frames import encode_body as body_of
+from godwit.wire.stamps import stamp_of
+
+ANN, BOB, B2 = Client("ann"), Client("bob"), Neighbour("B2")
+NOTICE = Refusal(about="something", reason="none")
+LETTER = Letter(module="pop", body=b"")
+ACCEPTED_S = 12.5
+
+
+def came(sequence: int) -> Publication:
+    return Publication(
+        publisher="paul",
+        sequence=sequence,
+        advertisement=AdvertisementId("paul/a"),
+        content={"x": sequence},
+    )
+
+
+def stamped(sequence: int) -> Publication:
+    return replace(came(sequence), accepted_s=ACCEPTED_S)
+
+
+@asynccontextmanager
+async def stage(limits: Limits | None = None) -> AsyncIterator[BrokerNode]:
+    """B1, with B2, Ann and Bob."""
+    async with (
+        MemoryNetwork(chain(2), limits=limits) as network,
+        network.connect("B1", name="ann"),
+        network.connect("B1", name="bob"),
+    ):
+        yield network.nodes["B1"]
+
+
+def perform(node: BrokerNode, *wanted: list[Effect]) -> None:
+    """What is asked for publications 0, 1, 2 ... of a client."""
+    bodies = [body_of(came(sequence)) for sequence in range(len(wanted))]
+    node.outbox.perform_run(zip(wanted, bodies, strict=True), stamp_of(ACCEPTED_S))
+
+
+def queued(node: BrokerNode, hop: Hop) -> list[tuple[Frame, int]]:
+    """What waits for a peer, and the links it says it has crossed."""
+    decode = decode_from_broker if isinstance(hop, Neighbour) else decode_to_client
+    return [
+        (decode(frame[HEADER.size :]), HEADER.unpack_from(frame)[1])
+        for frame in node.ports[hop].stream.frames()
+    ]
+
+
+def test_publications_of_a_run_go_to_each_peer_in_their_order() -> None:
+    async def scenario() -> None:
+        async with stage() as node:
+            perform(
+                node,
+                [Send(B2, stamped(0), 1), Deliver((ANN, BOB), stamped(0), 0)],
+                [],
+                [Deliver((BOB,), stamped(2), 0)],
+                [Deliver((ANN, BOB), stamped(3), 0)],
+            )
+            assert queued(node, B2) == [(stamped(0), 1)]
+            assert queued(node, ANN) == [(stamped(0), 0), (stamped(3), 0)]
+            assert queued(node, BOB) == [(stamped(0), 0), (stamped(2), 0), (stamped(3), 0)]
+            assert node.outbox.deliveries == 5
+            assert set(node.outbox.touched) == {node.ports[hop] for hop in (B2, ANN, BOB)}
+
+    run(scenario())
+
+
+def test_anything_else_keeps_its_place_among_the_publications() -> None:
+    async def scenario() -> None:
+        async with stage() as node:
+            perform(
+                node,
+                [Deliver((ANN,), stamped(0), 0), Send(B2, stamped(0), 1), Send(B2, LETTER)],
+                [Notify(ANN, NOTICE)],
+                [Deliver((ANN,), stamped(2), 0), Send(B2, stamped(2), 1)],
+            )
+            assert [said for said, _ in queued(node, B2)] == [stamped(0), LETTER, stamped(2)]
+            assert [said for said, _ in queued(node, ANN)] == [stamped(0), NOTICE, stamped(2)]
+
+    run(scenario())
+
+
+def test_control_overtakes_and_counts_once() -> None:
+    async def scenario() -> None:
+        async with stage() as node:
+            urgent = replace(stamped(1), is_control=True)
+            perform(
+                node,
+                [Deliver((ANN,), stamped(0), 0)],
+                [Deliver((ANN,), urgent, 0), Send(B2, urgent, HOPS_MAX + 1)],
+            )
+            port = node.ports[ANN]
+            assert queued(node, ANN) == [(urgent, 0), (stamped(0), 0)]
+            assert port.stream.position == 1, "nobody asks whether control has arrived"
+            assert node.outbox.deliveries == 2
+            assert not queued(node, B2)
+            assert node.dropped["too many hops"] == 1
+
+    run(scenario())
+
+
+def test_a_subscriber_that_is_away_is_told_what_it_missed() -> None:
+    async def scenario() -> None:
+        async with stage(Limits(client_queue_bytes=1)) as node:
+            port = node.ports[ANN]
+            connection, port.connection = port.connection, None
+            perform(node, [Deliver((ANN,), stamped(0), 0)], [Deliver((ANN,), stamped(1), 0)])
+            assert not queued(node, ANN)
+            assert port.traffic.dropped == 2
+            port.connection = connection
+            perform(node, [Deliver((ANN,), stamped(0), 0)])
+            assert queued(node, ANN) == [(Dropped(count=2), 0), (stamped(0), 0)]
+
+    run(scenario())

@@ -1,11 +1,12 @@
 """Drives brokers on sockets: the same broker as in the simulator, with real queues and real time.
 
     bytes --> Connection --> Port --> BrokerNode --> Broker.handle
-    bytes <-- Connection <-- Port <-- BrokerNode <-- effects
+    bytes <-- Connection <-- Port <-- Outbox <-------- effects
 
 settings.py   what can be set, for one broker and for a whole network; TOML
 port.py       one peer as the broker sees it: its stream, its connection, its queue
-node.py       one broker: carries out effects, batch by batch
+node.py       one broker: what its peers say goes in, read by read
+outbox.py     ... and what it says goes out: effects become frames in the queues of peers
 admission.py  who may come in: the handshake on an incoming connection
 dialling.py   keeps a link to a neighbour
 server.py     one process: sockets, signals, graceful stop

@@ -1,9 +1,10 @@
 """One live broker: the real state machine between the ports of its peers.
 
-    port --> receive --> Broker.handle --> effects --> ports --> finish_read: flush, acknowledge
+    port --> receive --> Broker.handle --> effects --> outbox --> finish_read: flush, acknowledge
 
 The shape is that of `simulation.node`; here the queues are real and time passes by itself.  All
 messages of one read are handled, and only then every port that got something is written to, once.
+Publications that follow each other are handled together, as a run (`Broker.handle_run`).
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     stimulus --> Broker.handle(stimulus, now_s=...) --> [effect, effect, ...]
 
-A broker is handed one stimulus at a time and answers with the effects it wants performed.  (A run of
-publications comes as one, `handle_run`: the answer is the same, and sooner there.)  It never opens a
-socket, reads a clock or draws a random number, so the simulator and the network runtime drive this
-class, not two copies of it.
+A broker is handed one stimulus at a time and answers with the effects it wants performed.  (A run
+of publications may come at once, `handle_run`: the answer is the same, and sooner there.)  It never
+opens a socket, reads a clock or draws a random number, so the simulator and the network runtime
+drive this class, not two copies of it.
 
     from a client or module   sessions.py (the door) --> routing, or a Refusal
     from a neighbour          routing

@@ -27,8 +27,8 @@ def stamp_of(accepted_s: float) -> bytes:
     return STAMP.pack(FALSE, FLOAT, accepted_s, 0, 0)
 
 
-#: Nothing else that decodes can end like this behind all fields: a number that is written longer, or
-#: a float that is written shorter, has another byte in one of these places.
+#: Nothing else that decodes can end like this behind all fields: a number that is written longer,
+#: or a float that is written shorter, has another byte in one of these places.
 UNSTAMPED = stamp_of(0.0)
 UNSTAMPED_END = -len(UNSTAMPED)
 

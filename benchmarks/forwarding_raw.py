@@ -1,7 +1,8 @@
 """Godwit's two clients on raw sockets, as the peers' clients are: what is measured is the broker.
 
 The publisher encodes before the clock runs and sends in one large write.  While the clock runs, the
-subscriber only walks from frame to frame and acknowledges; it reads what it got afterwards.
+subscriber only counts how often a publication begins, and acknowledges; it reads what it got
+afterwards.
 """
 
 from __future__ import annotations
@@ -32,10 +33,15 @@ from godwit.wire.frames import (
     decode_to_client,
     decode_welcome,
     encode,
+    encode_body,
 )
 
-#: An acknowledgement, which is not numbered, is the only frame that is so short.
-SIGNAL_BYTES_MAX = 18
+PUBLISHER = "publisher"
+ADVERTISEMENT = AdvertisementId(f"{PUBLISHER}/a")
+#: How the body of each publication begins, and what is in no other place.
+BEGINNING = encode_body(
+    Publication(publisher=PUBLISHER, sequence=0, advertisement=ADVERTISEMENT, content={})
+)[: len(PUBLISHER) + 3]
 
 
 class RawClient:
@@ -46,7 +52,7 @@ class RawClient:
         self._rest = b""
         self.received = 0
         self.send(Hello(role="client", name=name))
-        decode_welcome(next(bodies(self.read()[0])))
+        decode_welcome(self.bodies()[0])
 
     def send(self, *frames: Frame) -> None:
         self._socket.sendall(b"".join(map(encode, frames)))
@@ -54,23 +60,35 @@ class RawClient:
     def send_bytes(self, frames: bytes) -> None:
         self._socket.sendall(frames)
 
-    def read(self) -> tuple[bytes, int]:
-        """The complete frames of the next read, and how many of them are numbered."""
-        data = self._rest + self._socket.recv(RECEIVE_BYTES)
-        header_bytes, unpack = HEADER.size, HEADER.unpack_from
-        start, last, numbered = 0, len(data) - header_bytes, 0
-        while start <= last:
-            following = start + header_bytes + unpack(data, start)[0]
-            if following > len(data):
-                break
-            numbered += following - start > SIGNAL_BYTES_MAX
-            start = following
-        self._rest = data[start:]
-        return data[:start], numbered
+    def bodies(self) -> list[bytes]:
+        """The complete frames of the next read."""
+        frames = self._rest + self._socket.recv(RECEIVE_BYTES)
+        found, end = _bodies(frames)
+        self._rest = frames[end:]
+        return found
+
+    def take(self, count: int) -> tuple[float, bytes]:
+        """When the last of so many publications came, and their frames; they are acknowledged."""
+        chunks, before = [self._rest], b""
+        while count > 0:
+            chunk = self._socket.recv(RECEIVE_BYTES)
+            end_s = time.monotonic()
+            chunks.append(chunk)
+            begun = (before + chunk).count(BEGINNING)
+            before = chunk[1 - len(BEGINNING) :]
+            count -= begun
+            self.received += begun
+            self.send(Acknowledge(received=self.received))
+        frames = b"".join(chunks)
+        while len(frames) < (end := _end_of_last(frames)):
+            frames += self._socket.recv(RECEIVE_BYTES)
+            end_s = time.monotonic()
+        self._rest = frames[end:]
+        return end_s, frames[:end]
 
     def await_notices(self, kind: type[ToClient], count: int) -> None:
         while count > 0:
-            for body in bodies(self.read()[0]):
+            for body in self.bodies():
                 if isinstance(decode_to_client(body), kind):
                     self.received += 1
                     count -= 1
@@ -79,10 +97,9 @@ class RawClient:
 
 def publish(line: Connection, host: str, port: int, records: Sequence[dict[str, Value]]) -> None:
     """For each n received sends the first n records and says when it began."""
-    client = RawClient(host, port, "publisher")
-    id = AdvertisementId("publisher/a")
+    client = RawClient(host, port, PUBLISHER)
     announced = Filter.parse(" and ".join(f"{name} is present" for name in records[0]))
-    client.send(Advertisement(id=id, filter=announced))
+    client.send(Advertisement(id=ADVERTISEMENT, filter=announced))
     client.await_notices(AdvertisementInEffect, 1)
     line.send(None)
     sequence = 0
@@ -92,9 +109,9 @@ def publish(line: Connection, host: str, port: int, records: Sequence[dict[str, 
             frames.append(
                 encode(
                     Publication(
-                        publisher="publisher",
+                        publisher=PUBLISHER,
                         sequence=sequence,
-                        advertisement=id,
+                        advertisement=ADVERTISEMENT,
                         content=record,
                     )
                 )
@@ -118,28 +135,33 @@ def receive(line: Connection, host: str, port: int, filters: Sequence[Filter]) -
     client.await_notices(SubscriptionInEffect, len(filters))
     line.send(None)
     while count := line.recv():
-        chunks: list[bytes] = []
-        while count > 0:
-            frames, numbered = client.read()
-            chunks.append(frames)
-            count -= numbered
-            client.received += numbered
-            client.send(Acknowledge(received=client.received))
-        end_s = time.monotonic()
-        line.send((end_s, list(_numbers(b"".join(chunks)))))
+        end_s, frames = client.take(count)
+        line.send((end_s, list(_numbers(frames))))
 
 
-def bodies(frames: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(frames):
-        length, _ = HEADER.unpack_from(frames, start)
-        start += HEADER.size
-        yield frames[start : start + length]
-        start += length
+def _end_of_last(frames: bytes) -> int:
+    """Where the last publication ends, if not all of it is there yet, too."""
+    body = frames.rindex(BEGINNING)
+    length, _ = HEADER.unpack_from(frames, body - HEADER.size)
+    return int(body + length)
+
+
+def _bodies(frames: bytes) -> tuple[list[bytes], int]:
+    """Of the complete frames, and where the last of them ends."""
+    found: list[bytes] = []
+    end = 0
+    while len(frames) - end >= HEADER.size:
+        length, _ = HEADER.unpack_from(frames, end)
+        body = end + HEADER.size
+        if body + length > len(frames):
+            break
+        found.append(frames[body : body + length])
+        end = body + length
+    return found, end
 
 
 def _numbers(frames: bytes) -> Iterator[object]:
     """Which records were delivered."""
-    for message in map(decode_to_client, bodies(frames)):
+    for message in map(decode_to_client, _bodies(frames)[0]):
         if isinstance(message, Publication):
             yield message.content["number"]

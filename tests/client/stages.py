@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import count, pairwise
 
 from godwit.broker.effects import Effect
@@ -25,9 +25,8 @@ from godwit.broker.stimuli import (
     Stimulus,
 )
 from godwit.client import Client, Events
-from godwit.content.messages import Publication
 from godwit.migration.moving import Move, Phase
-from godwit.network.port import Port
+from godwit.network.port import Arrived, Port
 from godwit.network.settings import Limits
 from godwit.overlay.topology import chain
 from godwit.testing import MemoryNetwork
@@ -140,16 +139,10 @@ class Stage:
         handle_run = node.broker.handle_run
 
         def handle_run_unless(
-            publications: Sequence[Publication],
-            last_hop: ClientHop | Neighbour,
-            hops: Sequence[int],
-            *,
-            now_s: float,
-        ) -> list[list[Effect]]:
-            return [
-                handle_unless(Received(publication, last_hop, crossed), now_s=now_s)
-                for publication, crossed in zip(publications, hops, strict=True)
-            ]
+            run: Iterable[Arrived], last_hop: ClientHop | Neighbour, *, now_s: float
+        ) -> Iterator[tuple[list[Effect], bytes]]:
+            for publication, hops, body in run:
+                yield handle_unless(Received(publication, last_hop, hops), now_s=now_s), body
 
         finish_read = node.finish_read
 
@@ -160,7 +153,7 @@ class Stage:
                 finish_read(source)
 
         node.broker.handle = handle_unless  # type: ignore[method-assign]
-        node.broker.handle_run = handle_run_unless  # type: ignore[method-assign]
+        node.broker.handle_run = handle_run_unless  # type: ignore[method-assign,assignment]
         node.finish_read = finish_unless  # type: ignore[method-assign]
         try:
             yield

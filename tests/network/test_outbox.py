@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
+import pytest
 from msgspec.structs import replace
 from tests.asynchronous import run
 
@@ -103,17 +104,63 @@ def test_control_overtakes_and_counts_once() -> None:
     async def scenario() -> None:
         async with stage() as node:
             urgent = replace(stamped(1), is_control=True)
-            perform(
-                node,
+            wanted: list[list[Effect]] = [
                 [Deliver((ANN,), stamped(0), 0)],
-                [Deliver((ANN,), urgent, 0), Send(B2, urgent, HOPS_MAX + 1)],
-            )
+                [Deliver((ANN,), urgent, 0), Send(B2, urgent, 1)],
+            ]
+            bodies = [body_of(stamped(0)), body_of(urgent)]
+            node.outbox.perform_run(zip(wanted, bodies, strict=True), stamp=None)
             port = node.ports[ANN]
             assert queued(node, ANN) == [(urgent, 0), (stamped(0), 0)]
             assert port.stream.position == 1, "nobody asks whether control has arrived"
             assert node.outbox.deliveries == 2
-            assert not queued(node, B2)
+            assert queued(node, B2) == [(urgent, 1)]
+
+    run(scenario())
+
+
+def test_what_goes_round_in_circles_is_not_sent_on() -> None:
+    async def scenario() -> None:
+        async with stage() as node:
+            perform(
+                node,
+                [Send(B2, stamped(0), HOPS_MAX)],
+                [Deliver((ANN,), stamped(1), HOPS_MAX), Send(B2, stamped(1), HOPS_MAX + 1)],
+                [Deliver((ANN,), stamped(2), HOPS_MAX + 1)],
+            )
+            assert queued(node, B2) == [(stamped(0), HOPS_MAX)]
+            assert queued(node, ANN) == [(stamped(1), HOPS_MAX), (stamped(2), HOPS_MAX + 1)]
             assert node.dropped["too many hops"] == 1
+
+    run(scenario())
+
+
+def test_copies_of_a_publication_are_framed_once_for_as_many_links() -> None:
+    async def scenario() -> None:
+        async with stage() as node:
+            traced = replace(stamped(0), trace=2**40)
+            perform(
+                node, [Send(B2, traced, 1), Deliver((ANN, BOB), traced, 0), Send(B2, traced, 1)]
+            )
+            assert queued(node, B2) == [(traced, 1), (traced, 1)]
+            assert queued(node, ANN) == queued(node, BOB) == [(traced, 0)]
+            (of_ann,), (of_bob,) = (node.ports[hop].stream._pending for hop in (ANN, BOB))
+            assert of_ann is of_bob
+
+    run(scenario())
+
+
+def test_publications_before_one_that_cannot_be_handled_go_out() -> None:
+    async def scenario() -> None:
+        async with stage() as node:
+
+            def wanted() -> Iterator[tuple[list[Effect], bytes]]:
+                yield [Deliver((ANN,), stamped(0), 0)], body_of(came(0))
+                raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                node.outbox.perform_run(wanted(), stamp_of(ACCEPTED_S))
+            assert queued(node, ANN) == [(stamped(0), 0)]
 
     run(scenario())
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from godwit.content.messages import AdvertisementId, Publication
-from godwit.wire.frames import HEADER, decode_from_client, encode, encode_body
-from godwit.wire.stamps import UNSTAMPED, frame_of, stamp_of
+from godwit.errors import PeerError
+from godwit.wire.frames import FRAME_BYTES_MAX, HEADER, decode_from_client, encode, encode_body
+from godwit.wire.stamps import UNSTAMPED, frame_of, is_unstamped, stamp_of, unstamped
 
 PLAIN = Publication(
     publisher="paul", sequence=7, advertisement=AdvertisementId("paul/a"), content={"x": 1}
@@ -32,13 +33,20 @@ PUBLICATIONS = st.builds(
     # What a client should leave alone.
     is_control=st.booleans() | st.just(False),
     accepted_s=st.floats(allow_nan=False) | st.just(0.0),
-    size_bytes=st.integers(0, 300) | st.just(0),
+    size_bytes=st.integers(-300, 300) | st.just(0),
     trace=st.integers(0, 300) | st.just(0),
 )
 
 
-def _stamped(came: Publication, accepted_s: float, trace: int = 0) -> Publication:
-    return replace(came, is_control=False, accepted_s=accepted_s, trace=trace)
+def _plain(came: Publication) -> Publication:
+    return replace(came, is_control=False, accepted_s=0.0, size_bytes=0, trace=0)
+
+
+def _taken_in(body: bytes) -> tuple[Publication, bytes]:
+    """As a port does with what a client sent."""
+    publication = decode_from_client(body)
+    assert isinstance(publication, Publication)
+    return (publication, body) if is_unstamped(body) else unstamped(publication)
 
 
 @given(
@@ -47,23 +55,24 @@ def _stamped(came: Publication, accepted_s: float, trace: int = 0) -> Publicatio
 def test_a_stamped_frame_is_what_an_encoder_would_write(
     came: Publication, accepted_s: float, trace: int, hops: int
 ) -> None:
-    stamped = _stamped(came, accepted_s, trace)
-    assert frame_of(stamped, hops, encode_body(came), stamp_of(accepted_s)) == encode(stamped, hops)
+    plain, body = _taken_in(encode_body(came))
+    assert plain == _plain(came)
+    stamped = replace(plain, accepted_s=accepted_s, trace=trace)
+    assert frame_of(stamped, hops, body, stamp_of(accepted_s)) == encode(stamped, hops)
 
 
 @given(PUBLICATIONS, st.integers(4, 10))
 def test_clients_that_write_fewer_fields_are_understood(came: Publication, fields: int) -> None:
     values = msgspec.to_builtins(came, builtin_types=[bytes])[: fields + 1]
-    body = msgspec.msgpack.encode(values)
-    stamped = _stamped(_from_client(body), 3.5)
-    assert _of_frame(frame_of(stamped, 0, body, stamp_of(3.5))) == stamped
+    plain, body = _taken_in(msgspec.msgpack.encode(values))
+    assert is_unstamped(body)
+    assert encode_body(plain) == body
+    assert plain.content == came.content
 
 
 @pytest.mark.parametrize("zero", [b"\xcc\x00", b"\xcd\x00\x00", b"\xcf" + bytes(8)])
 def test_numbers_that_are_written_longer_are_understood(zero: bytes) -> None:
-    body = encode_body(PLAIN)[:-1] + zero
-    stamped = _stamped(_from_client(body), 3.5)
-    assert _of_frame(frame_of(stamped, 0, body, stamp_of(3.5))) == stamped
+    assert _taken_in(encode_body(PLAIN)[:-1] + zero) == (PLAIN, encode_body(PLAIN))
 
 
 def test_a_payload_that_looks_like_no_stamp_stays_as_it_is() -> None:
@@ -71,7 +80,7 @@ def test_a_payload_that_looks_like_no_stamp_stays_as_it_is() -> None:
     up_to_payload = msgspec.to_builtins(came, builtin_types=[bytes])[:6]
     body = msgspec.msgpack.encode(up_to_payload)
     assert body.endswith(UNSTAMPED)
-    assert _of_frame(frame_of(_stamped(came, 3.5), 0, body, stamp_of(3.5))).payload == UNSTAMPED
+    assert _taken_in(body) == (came, encode_body(came))
 
 
 def test_what_was_stamped_before_goes_on_as_it_is() -> None:
@@ -79,19 +88,22 @@ def test_what_was_stamped_before_goes_on_as_it_is() -> None:
     assert frame_of(PLAIN, 3, body, None) == HEADER.pack(len(body), 3) + body
 
 
-def test_only_the_stamp_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("godwit.wire.stamps.encode", None)
-    frame = frame_of(_stamped(PLAIN, 3.5), 0, encode_body(PLAIN), stamp_of(3.5))
-    assert _of_frame(frame) == _stamped(PLAIN, 3.5)
+def test_nothing_but_the_stamp_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = encode_body(PLAIN)
+    assert is_unstamped(body)
+    monkeypatch.setattr("godwit.wire.stamps.encode_body", None)
+    for trace in (0, 1, 2**40):
+        stamped = replace(PLAIN, accepted_s=3.5, trace=trace)
+        assert frame_of(stamped, 0, body, stamp_of(3.5)) == encode(stamped)
 
 
-def _from_client(body: bytes) -> Publication:
-    publication = decode_from_client(body)
-    assert isinstance(publication, Publication)
-    return publication
-
-
-def _of_frame(frame: bytes) -> Publication:
-    length, _ = HEADER.unpack_from(frame)
-    assert length == len(frame) - HEADER.size
-    return _from_client(frame[HEADER.size :])
+def test_short_floats_make_no_frame_that_is_too_large_for_a_neighbour() -> None:
+    floats = FRAME_BYTES_MAX // 15
+    wrote = [7, "paul", 7, "paul/a", {}]
+    content = b"\xdf" + floats.to_bytes(4, "big")
+    for number in range(floats):
+        content += b"\xa8%08x" % number + b"\xca" + bytes(4)
+    body = msgspec.msgpack.encode(wrote)[:-1] + content
+    assert len(body) < FRAME_BYTES_MAX
+    with pytest.raises(PeerError, match=f"a publication of .* bytes; at most {FRAME_BYTES_MAX}"):
+        _taken_in(body)

@@ -2,8 +2,8 @@
 
     stimulus --> Broker.handle(stimulus, now_s=...) --> [effect, effect, ...]
 
-A broker is handed one stimulus at a time and answers with the effects it wants performed.  (A run
-of publications may come at once, `handle_run`: the answer is the same, and sooner there.)  It never
+A broker is handed one stimulus at a time and answers with the effects it wants performed.
+(Publications may come in runs, `handle_run`: the answers are the same, and sooner there.)  It never
 opens a socket, reads a clock or draws a random number, so the simulator and the network runtime
 drive this class, not two copies of it.
 
@@ -23,8 +23,8 @@ R2  A publication goes at most once to each hop, however many filters it matches
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar, assert_never
 
 from godwit.broker.delays import Delays
 from godwit.broker.effects import (
@@ -86,6 +86,8 @@ from godwit.content.messages import (
     Told,
 )
 
+T = TypeVar("T")
+
 
 class Broker:
     """One broker.  `routing` decides where messages go; `modules` watch and propose."""
@@ -118,7 +120,7 @@ class Broker:
         )
 
     def handle(self, stimulus: Stimulus, *, now_s: float) -> list[Effect]:
-        """The one door: every change of state comes in here and leaves as effects."""
+        """The door: every change of state comes in here and leaves as effects."""
         if type(stimulus) is Received:  # By far the most, and asked without a detour.
             message, hop = stimulus.message, stimulus.last_hop
             if type(hop) is not Neighbour:
@@ -155,33 +157,30 @@ class Broker:
 
     def handle_run(
         self,
-        publications: Sequence[Publication],
+        run: Iterable[tuple[Publication, int, T]],
         last_hop: Client | Neighbour,
-        hops: Sequence[int],
         *,
         now_s: float,
-    ) -> list[list[Effect]]:
+    ) -> Iterator[tuple[list[Effect], T]]:
         """As `handle` for each of some publications that one peer sent one behind the other.
 
-        `hops` are the links that each has crossed.
+        With a publication come the links it has crossed, and what the driver wants to have back
+        with its effects.  One is handled when the effects of the one before it were taken.
         """
         if type(last_hop) is Neighbour:
-            return [
-                self._on_publication(publication, last_hop, crossed, now_s)
-                for publication, crossed in zip(publications, hops, strict=True)
-            ]
+            for publication, hops, beside in run:
+                yield self._on_publication(publication, last_hop, hops, now_s), beside
+            return
         assert type(last_hop) is Client
-        answers: list[list[Effect]] = []
         admit = self.sessions.admit_publication
         session = self.sessions.of(last_hop)
-        for publication in publications:
+        for publication, _, beside in run:
             try:
                 admitted = admit(publication, session, last_hop, now_s)
             except Refused as refused:
-                answers.append(self._refuse(publication, last_hop, str(refused)))
+                yield self._refuse(publication, last_hop, str(refused)), beside
             else:
-                answers.append(self._on_publication(admitted, last_hop, 0, now_s))
-        return answers
+                yield self._on_publication(admitted, last_hop, 0, now_s), beside
 
     def _on_start(self, now_s: float) -> list[Effect]:
         effects: list[Effect] = []

@@ -91,7 +91,7 @@ class Filter:
         self._present = frozenset(present) if present else None
         # For `permits`: names that it found to be right, and what is then left to ask.
         self._permitted_names: frozenset[tuple[str, ...]] = frozenset()
-        self._last_names: tuple[str, ...] = ()
+        self._last_names: tuple[str, ...] | None = None
         self._valued: Filter | None = None
 
     @classmethod

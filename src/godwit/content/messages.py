@@ -239,7 +239,8 @@ RoutingMessage: TypeAlias = (
 )
 #: What a client that moves asks of its brokers, besides what every client asks.
 MovingRequest: TypeAlias = Depart | Pause
-Message: TypeAlias = RoutingMessage | Publication | MovingRequest | Letter
+OtherMessage: TypeAlias = RoutingMessage | MovingRequest | Letter
+Message: TypeAlias = Publication | OtherMessage
 Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused | MoveTo
 
 

@@ -15,6 +15,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import length_hint
 from typing import assert_never
 
 from msgspec.structs import asdict
@@ -47,8 +48,8 @@ from godwit.broker.stimuli import (
 )
 from godwit.content.channels import ChannelRequest
 from godwit.content.messages import (
-    Message,
     MoveTo,
+    OtherMessage,
     Publication,
     Refusal,
     Sweep,
@@ -60,7 +61,7 @@ from godwit.network.channels import Channels
 from godwit.network.outbox import Outbox
 from godwit.network.pinging import Pinging
 from godwit.network.port import Arrived, ClientPort, LinkPort, Port
-from godwit.network.recovery import Held, Recovery
+from godwit.network.recovery import Recovery
 from godwit.network.settings import Limits
 from godwit.wire.connection import Connection
 from godwit.wire.frames import Hello, Welcome, encode
@@ -160,7 +161,7 @@ class BrokerNode:
         self._stimulate(Recovered())
         for source, messages in recovery.all():
             for message, hops, body in messages:
-                if isinstance(message, Publication):
+                if isinstance(message, Publication):  # One by one: nobody can send them again.
                     self.receive_run(source, [(message, hops, body)])
                 else:
                     self.receive(source, message, hops, body)
@@ -324,42 +325,43 @@ class BrokerNode:
             source.put(encode(Refusal(about=request.id, reason=reason)))
             source.flush()
 
-    def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
+    def receive(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> None:
         if self._recovery is not None and isinstance(message, Sweep):
-            self._recovery.hold(source, Held(message, hops, body))
+            self._recovery.hold(source, (message, hops, body))
             return
-        if not self._messages:
-            self._read_start_s = self.now_s()
-        self._messages += 1
-        self._bytes += len(body)
+        now_s = self._count(1, len(body))
         self.handled[type(message).__name__] += 1
         if isinstance(message, Told) and message.telling is Telling.NOT_ALL:
             assert isinstance(source, LinkPort)
             if not source.has_begun_again:  # We know nothing of it, either.
                 self._recover()
         received = Received(message, source.hop, hops if source.is_link else 0)
-        # All of one read came at the same time.
-        self.outbox.perform(self.broker.handle(received, now_s=self._read_start_s))
+        self.outbox.perform(self.broker.handle(received, now_s=now_s))
 
     def receive_run(self, source: Port, run: Sequence[Arrived]) -> None:
-        recovery = self._recovery
-        if recovery is not None:
+        if self._recovery is not None:
             for arrived in run:
-                recovery.hold(source, Held(*arrived))
+                self._recovery.hold(source, arrived)
             return
+        now_s = self._count(len(run), sum([len(body) for *_, body in run]))
+        self._publications += len(run)
+        stamp = None if source.is_link else stamp_of(now_s)
+        left = iter(run)
+        try:
+            wanted = self.broker.handle_run(left, source.hop, now_s=now_s)
+            self.outbox.perform_run(wanted, stamp)
+        except Exception:
+            # A fault of ours: those behind the one that met it can be sent again.
+            source.stream.received -= length_hint(left)
+            raise
+
+    def _count(self, messages: int, size_bytes: int) -> float:
+        """Messages have come in, at this time: that of the first of the read."""
         if not self._messages:
             self._read_start_s = self.now_s()
-        self._messages += len(run)
-        self._publications += len(run)
-        publications, hops, bodies = zip(*run, strict=True)
-        self._bytes += sum(map(len, bodies))
-        stamp = None
-        # All of one read came at the same time.
-        now_s = self._read_start_s
-        if not source.is_link:
-            stamp, hops = stamp_of(now_s), (0,) * len(run)
-        wanted = self.broker.handle_run(publications, source.hop, hops, now_s=now_s)
-        self.outbox.perform_run(zip(wanted, bodies, strict=True), stamp)
+        self._messages += messages
+        self._bytes += size_bytes
+        return self._read_start_s
 
     def finish_read(self, source: Port) -> None:
         touched = self.outbox.touched

@@ -46,7 +46,9 @@ class Outbox:
         """Carry out what the broker asked for."""
         for effect in effects:
             if type(effect) is Deliver:
-                self._deliver(effect)
+                publication = effect.publication
+                frame = encode(publication, effect.hops)
+                self._put_copies(frame, effect.to, is_control=publication.is_control)
             elif type(effect) is Send:
                 self._send(effect)
             elif type(effect) is Notify:
@@ -60,30 +62,48 @@ class Outbox:
     ) -> None:
         """As `perform`, for what the broker asked for each publication, which came as these bytes.
 
-        What a client wrote is stamped first; what a neighbour wrote goes on as it is.
+        What a client wrote is stamped first; what a neighbour wrote goes on as it is.  If one of
+        them cannot be handled, those before it have been.
         """
         lanes: dict[Hop, list[bytes]] = {}
-        for effects, body in wanted:
-            for effect in effects:
-                to: Sequence[Hop]
-                if type(effect) is Deliver:
-                    publication, to = effect.publication, effect.to
-                elif type(effect) is Send and type(effect.message) is Publication:
-                    publication, to = effect.message, (effect.to,)
+        try:
+            for effects, body in wanted:
+                self._sort(effects, body, stamp, lanes)
+        finally:
+            self._put(lanes)
+
+    def _sort(
+        self,
+        effects: Iterable[Effect],
+        body: bytes,
+        stamp: bytes | None,
+        lanes: dict[Hop, list[bytes]],
+    ) -> None:
+        """Put copies of one publication into the lanes of their peers; do the rest at once."""
+        crossed, frame = -1, b""
+        for effect in effects:
+            to: Sequence[Hop]
+            if type(effect) is Deliver:
+                publication, to = effect.publication, effect.to
+            elif type(effect) is Send and type(effect.message) is Publication:
+                publication, to = effect.message, (effect.to,)
+                if effect.hops > HOPS_MAX:
+                    self._dropped["too many hops"] += 1
+                    continue
+            else:
+                self._put(lanes)  # It keeps its place behind what came before.
+                self.perform((effect,))
+                continue
+            if effect.hops != crossed:  # Most copies have crossed as many links as the last.
+                crossed, frame = effect.hops, frame_of(publication, effect.hops, body, stamp)
+            if publication.is_control:
+                self._put_copies(frame, to, is_control=True)
+                continue
+            for hop in to:
+                if hop in lanes:
+                    lanes[hop].append(frame)
                 else:
-                    self._put(lanes)  # It keeps its place behind what came before.
-                    self.perform((effect,))
-                    continue
-                if publication.is_control or effect.hops > HOPS_MAX:
-                    self.perform((effect,))
-                    continue
-                frame = frame_of(publication, effect.hops, body, stamp)
-                for hop in to:
-                    if hop in lanes:
-                        lanes[hop].append(frame)
-                    else:
-                        lanes[hop] = [frame]
-        self._put(lanes)
+                    lanes[hop] = [frame]
 
     def _put(self, lanes: dict[Hop, list[bytes]]) -> None:
         for hop, frames in lanes.items():
@@ -92,26 +112,22 @@ class Outbox:
                 self.deliveries += len(frames)
         lanes.clear()
 
-    def _deliver(self, effect: Deliver) -> None:
-        frame = encode(effect.publication, effect.hops)
-        for client in effect.to:
-            self._port(client).put_publication(frame, is_control=effect.publication.is_control)
-        self.deliveries += len(effect.to)
+    def _put_copies(self, frame: bytes, to: Iterable[Hop], *, is_control: bool) -> None:
+        for hop in to:
+            self._port(hop).put_publication(frame, is_control=is_control)
+            self.deliveries += type(hop) is Client
 
     def _send(self, effect: Send) -> None:
         message = effect.message
         if type(message) is Letter and effect.to not in self._ports:
             return  # A module writes to a neighbour that has just gone.
-        port = self._port(effect.to)
-        if type(message) is Sweep:
-            port.put_publication(encode(message), is_control=False)
-        elif type(message) is not Publication:
-            port.put(encode(message, effect.hops))
-        elif effect.hops > HOPS_MAX:
-            self._dropped["too many hops"] += 1
+        frame = encode(message, effect.hops)
+        if type(message) is Publication:
+            self._put_copies(frame, (effect.to,), is_control=message.is_control)
+        elif type(message) is Sweep:  # It keeps its place among publications, and counts as one.
+            self._put_copies(frame, (effect.to,), is_control=False)
         else:
-            frame = encode(message, effect.hops)
-            port.put_publication(frame, is_control=message.is_control)
+            self._port(effect.to).put(frame)
 
     def _port(self, hop: Hop) -> Port:
         port = self._ports[hop]

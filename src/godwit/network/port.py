@@ -29,7 +29,7 @@ from godwit.content.channels import (
     ChannelSubscription,
     ChannelUnsubscription,
 )
-from godwit.content.messages import Message, Publication, Sweep
+from godwit.content.messages import OtherMessage, Publication, Sweep
 from godwit.network.answering import Unanswered
 from godwit.network.pinging import Pinging
 from godwit.network.settings import Limits
@@ -52,6 +52,7 @@ from godwit.wire.frames import (
     encode,
     malformed,
 )
+from godwit.wire.stamps import is_unstamped, unstamped
 from godwit.wire.stream import Stream
 
 #: Beyond our own window, what a peer may send ahead of our acknowledgements: a client's window,
@@ -76,7 +77,7 @@ class Owner(Protocol):
 
     def now_s(self) -> float: ...
 
-    def receive(self, source: Port, message: Message, hops: int, body: bytes) -> None:
+    def receive(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> None:
         """A message has come in, and these were its bytes."""
         ...
 
@@ -162,7 +163,7 @@ class Port(ABC):
         self.was_attached = True
         self.detached.clear()
         connection.receiver = self
-        connection.frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
+        connection.frame_bytes_max = self._frame_bytes_max
         if lacking:
             connection.write(lacking)
         if self._acknowledged:  # It may not have heard of that.
@@ -297,6 +298,8 @@ class Port(ABC):
         except DECODE_ERRORS as error:
             raise malformed(error) from None
         if type(message) is Publication:
+            if not self.is_link and not is_unstamped(body):
+                message, body = unstamped(message)
             self._run.append((message, hops, body))
             if len(self._run) == RUN_MAX:
                 self._end_run()
@@ -318,6 +321,7 @@ class Port(ABC):
 
     #: What this kind of peer may send.
     _decode: Callable[[bytes], FromClient | FromBroker]
+    _frame_bytes_max: int
 
     def _on_signal(self, signal: Signal) -> None:
         match signal:
@@ -432,6 +436,7 @@ class ClientPort(Port):
         self._release_waiters()
 
     _decode = staticmethod(decode_from_client)
+    _frame_bytes_max = FRAME_BYTES_MAX
 
 
 class LinkPort(Port):
@@ -484,6 +489,7 @@ class LinkPort(Port):
             self._give_up("was away, and too much was waiting for it")
 
     _decode = staticmethod(decode_from_broker)
+    _frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
 
 
 def _is_counted(frame: bytes) -> bool:

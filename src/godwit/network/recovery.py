@@ -12,17 +12,14 @@ What comes in meanwhile is not acknowledged: if this broker fails again, it will
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TypeAlias
 
 from godwit.broker.stimuli import Neighbour
 from godwit.content.messages import Publication, Sweep
 from godwit.network.port import UNANSWERED_BYTES_SPARE, Port
 
-
-class Held(NamedTuple):
-    message: Publication | Sweep
-    hops: int
-    body: bytes
+#: A message, the links it has crossed, and the bytes it came as.
+Held: TypeAlias = tuple[Publication | Sweep, int, bytes]
 
 
 class Recovery:
@@ -41,7 +38,7 @@ class Recovery:
 
     def hold(self, source: Port, held: Held) -> None:
         self._held.setdefault(source, []).append(held)
-        held_bytes = self._held_bytes.get(source, 0) + len(held.body)
+        held_bytes = self._held_bytes.get(source, 0) + len(held[2])
         self._held_bytes[source] = held_bytes
         if held_bytes > self._limit_bytes and source.connection is not None:
             source.connection.pause_reading()  # It was told to stop, and does not.

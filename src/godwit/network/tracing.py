@@ -1,6 +1,6 @@
 """The trace of a live broker: what it handles, as tables in a folder (trace/).
 
-A broker is traced at its one door, `Broker.handle`, so one that is not traced has nothing to pay.
+A broker is traced at its door, `Broker.handle`, so one that is not traced has nothing to pay.
 
 Words    queue_delay_s -> since the read that brought the message; those of one read wait for each
          other; matching_delay_s -> as long as `Broker.handle` took; delivered -> put into the
@@ -20,10 +20,11 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import TypeVar
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Report
@@ -42,6 +43,8 @@ from godwit.trace.writer import TraceWriter
 log = logging.getLogger("godwit.tracing")
 
 STEP_S = 0.02
+
+T = TypeVar("T")
 
 
 class Disk:
@@ -207,16 +210,14 @@ class TracedBroker(Broker):
 
     def handle_run(
         self,
-        publications: Sequence[Publication],
+        run: Iterable[tuple[Publication, int, T]],
         last_hop: Client | Neighbour,
-        hops: Sequence[int],
         *,
         now_s: float,
-    ) -> list[list[Effect]]:
-        return [
-            self.handle(Received(publication, last_hop, crossed), now_s=now_s)
-            for publication, crossed in zip(publications, hops, strict=True)
-        ]
+    ) -> Iterator[tuple[list[Effect], T]]:
+        for publication, hops, beside in run:
+            crossed = hops if type(last_hop) is Neighbour else 0
+            yield self.handle(Received(publication, last_hop, crossed), now_s=now_s), beside
 
     def _record_decisions(self, effects: Sequence[Effect], now_s: float) -> None:
         if self._tracing.is_on:

@@ -154,7 +154,7 @@ def test_clients_do_not_say_how_far_a_publication_has_come_nor_when() -> None:
     async def scenario() -> None:
         async with stage() as node:
             pretended = replace(
-                publication(0), accepted_s=5.0, size_bytes=-1, trace=3, is_control=True
+                publication(0), accepted_s=5.0, size_bytes=-1, trace=2**40, is_control=True
             )
             read(node, end=encode(pretended, 9))
             (found,) = delivered(node)

@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 
-from benchmarks.peers.clients import RECEIVE_BYTES, WAIT_MAX_S
+from benchmarks.peers.clients import QUIET_S, WAIT_MAX_S, read
+from benchmarks.peers.processes import PeerError
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
@@ -52,39 +53,55 @@ class RawClient:
         self._rest = b""
         self.received = 0
         self.send(Hello(role="client", name=name))
-        decode_welcome(self.bodies()[0])
+        while not (welcome := self.bodies()):
+            pass
+        decode_welcome(welcome[0])
 
     def send(self, *frames: Frame) -> None:
-        self._socket.sendall(b"".join(map(encode, frames)))
+        self.send_bytes(b"".join(map(encode, frames)))
 
     def send_bytes(self, frames: bytes) -> None:
+        self._socket.settimeout(WAIT_MAX_S)
         self._socket.sendall(frames)
 
     def bodies(self) -> list[bytes]:
         """The complete frames of the next read."""
-        frames = self._rest + self._socket.recv(RECEIVE_BYTES)
+        frames = self._rest + self._read()
         found, end = _bodies(frames)
         self._rest = frames[end:]
         return found
 
     def take(self, count: int) -> tuple[float, bytes]:
-        """When the last of so many publications came, and their frames; they are acknowledged."""
+        """When the last of so many publications was there, and all frames up to now.
+
+        What is taken is acknowledged; more of them than there should be are taken, too.
+        """
         chunks, before = [self._rest], b""
         while count > 0:
-            chunk = self._socket.recv(RECEIVE_BYTES)
+            chunk = self._read()
             end_s = time.monotonic()
             chunks.append(chunk)
-            begun = (before + chunk).count(BEGINNING)
-            before = chunk[1 - len(BEGINNING) :]
+            seen = before + chunk
+            begun = seen.count(BEGINNING)
+            before = seen[1 - len(BEGINNING) :]
             count -= begun
             self.received += begun
             self.send(Acknowledge(received=self.received))
         frames = b"".join(chunks)
-        while len(frames) < (end := _end_of_last(frames)):
-            frames += self._socket.recv(RECEIVE_BYTES)
+        while len(frames) < _end_of_last(frames):
+            frames += self._read()
             end_s = time.monotonic()
+        while surplus := read(self._socket, QUIET_S):
+            frames += surplus
+        _, end = _bodies(frames)
         self._rest = frames[end:]
         return end_s, frames[:end]
+
+    def _read(self) -> bytes:
+        data = read(self._socket, WAIT_MAX_S)
+        if not data:
+            raise PeerError("the broker says nothing")
+        return data
 
     def await_notices(self, kind: type[ToClient], count: int) -> None:
         while count > 0:

@@ -65,7 +65,7 @@ class ForwardingWorkload:
 
 
 def stock_quotes(
-    *, filters: int = 1_000, records: int = 20_000, seed: int = SEED
+    *, filters: int = 1_000, records: int = 100_000, seed: int = SEED
 ) -> ForwardingWorkload:
     random = Random(seed)
     market = StockMarket(random)
@@ -74,7 +74,7 @@ def stock_quotes(
 
 
 def equality_and_range(
-    *, filters: int = 10_000, records: int = 20_000, seed: int = SEED
+    *, filters: int = 10_000, records: int = 100_000, seed: int = SEED
 ) -> ForwardingWorkload:
     random = Random(seed)
     market = StockMarket(random)

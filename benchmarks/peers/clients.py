@@ -81,7 +81,7 @@ def exchange(connection: socket.socket, request: bytes, *, answer_end: bytes) ->
     connection.sendall(request)
     answer = b""
     while not answer.endswith(answer_end):
-        chunk = _read(connection, WAIT_MAX_S)
+        chunk = read(connection, WAIT_MAX_S)
         if not chunk:
             raise PeerError(f"the broker should answer {answer_end!r}, but said {answer!r}")
         answer += chunk
@@ -96,7 +96,7 @@ def _received(connection: socket.socket, end: bytes, count: int) -> tuple[float,
     """The time of the last of `count` deliveries, and these with all that came after them."""
     chunks: list[bytes] = []
     end_s = 0.0
-    while chunk := _read(connection, WAIT_MAX_S if count > 0 else QUIET_S):
+    while chunk := read(connection, WAIT_MAX_S if count > 0 else QUIET_S):
         chunks.append(chunk)
         if count > 0:
             end_s = time.monotonic()
@@ -104,7 +104,7 @@ def _received(connection: socket.socket, end: bytes, count: int) -> tuple[float,
     return end_s, b"".join(chunks)
 
 
-def _read(connection: socket.socket, wait_s: float) -> bytes:
+def read(connection: socket.socket, wait_s: float) -> bytes:
     """What has come, or nothing if nothing comes within `wait_s`."""
     connection.settimeout(wait_s)
     try:

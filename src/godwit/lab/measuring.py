@@ -46,6 +46,8 @@ class Measuring:
         self._session = session
         self._is_own = session is None
         self._is_stopped = False
+        self._reporting = threading.Lock()
+        """Nothing is reported any more once `stop` has had it."""
         self._traces: SimpleQueue[tuple[Run, Path] | None] = SimpleQueue()
         self._starting = threading.Lock()
         # Daemons: nobody who wants to stop waits for Spark to start.
@@ -69,7 +71,8 @@ class Measuring:
 
     def stop(self) -> None:
         """Let go of what is under way and of what waits."""
-        self._is_stopped = True
+        with self._reporting:
+            self._is_stopped = True
         for _ in self._threads:
             self._traces.put(None)
         if self._is_own and self._session is not None:
@@ -89,13 +92,18 @@ class Measuring:
             while (taken := self._traces.get()) is not None and not self._is_stopped:
                 run, trace = taken
                 values = self._experiment.measure(read_trace(session, trace), run.case)
-                self._on_measured(run, checked(self._experiment, values))
+                self._report(run, checked(self._experiment, values))
         except GodwitError as error:
             self.failed = run, Failure(str(error), traceback.format_exc())
         except Exception as error:  # noqa: BLE001  It is told in the main thread.
             first_line = str(error).partition("\n")[0]  # Spark's go on with a stack of Java's.
             sentence = f"{type(error).__name__}: {first_line}"
             self.failed = run, Failure(sentence, traceback.format_exc())
+
+    def _report(self, run: Run, values: dict[str, float]) -> None:
+        with self._reporting:
+            if not self._is_stopped:
+                self._on_measured(run, values)
 
 
 def checked(experiment: Experiment, values: dict[str, float]) -> dict[str, float]:

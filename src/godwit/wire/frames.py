@@ -3,8 +3,9 @@
     length of the body, 4 bytes | overlay links crossed, 2 bytes | body: a tagged msgpack array
 
 Big-endian.  The number of links is all that changes from hop to hop, so a broker passes the body
-of a publication on as it came.  What a peer may send depends on who it is: there is a decoder for
-each, and a frame that it does not accept is the end of that connection.
+of a publication on as it came; the first one puts its stamp there (stamps.py).  What a peer may
+send depends on who it is: there is a decoder for each, and a frame that it does not accept is the
+end of that connection.
 
     a connection opens   Hello -->  <-- Welcome   (or Knock -->  <-- Here, and that was all)
     then in both ways    numbered frames (messages, notices), acknowledged by Acknowledge

@@ -29,7 +29,7 @@ def all_metrics(session: SparkSession, folder: Path) -> dict[str, list[dict[str,
 
 def main() -> None:
     master, folder, out = sys.argv[1:]
-    session = spark_session(master)
+    session = spark_session(master, for_small=True)
     metrics = all_metrics(session, Path(folder))
     context = session.sparkContext
     # The driver is listed among the executors.

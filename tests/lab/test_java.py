@@ -16,7 +16,9 @@ TINY_JOB = """
 import os
 from godwit.spark.session import spark_session
 spark = spark_session("local[1]")
-print("counted", spark.range(7).count(), "with", os.environ["JAVA_HOME"])
+spark.range(7).createOrReplaceTempView("seven")
+counted = spark.sql("SELECT count(*) FROM seven").first()[0]
+print("counted", counted, "with", os.environ["JAVA_HOME"])
 spark.stop()
 """
 
@@ -46,15 +48,18 @@ def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPat
     return monkeypatch
 
 
-def test_spark_runs_where_there_is_no_java(tmp_path: Path) -> None:
+def test_spark_runs_where_there_is_no_java_and_leaves_nothing_behind(tmp_path: Path) -> None:
     hidden = {"JAVA_HOME", "SPARK_HOME", "PATH"}
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     environment |= {"PATH": without_java(tmp_path), "TMPDIR": str(tmp_path)}
+    here = tmp_path / "here"
+    here.mkdir()
     ran = subprocess.run(  # noqa: S603  Our own.
         [sys.executable, "-c", TINY_JOB],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
+        env=environment, cwd=here, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert ran.stdout.split() == ["counted", "7", "with", str(java_homes_of(tmp_path))], ran.stderr
+    assert list(here.iterdir()) == []
 
 
 def java_homes_of(folder: Path) -> Path:

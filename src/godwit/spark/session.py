@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -42,6 +43,8 @@ def spark_session(
         # The default of 200 makes small queries ten times slower.
         .config("spark.sql.shuffle.partitions", str(cores))
         .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
+        # Nothing is kept there, but Spark makes the folder: by default where it is started.
+        .config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir(), "godwit-warehouse")))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "2g")

@@ -16,9 +16,8 @@ TINY_JOB = """
 import os
 from godwit.spark.session import spark_session
 spark = spark_session("local[1]")
-spark.range(7).createOrReplaceTempView("seven")
-counted = spark.sql("SELECT count(*) FROM seven").first()[0]
-print("counted", counted, "with", os.environ["JAVA_HOME"])
+assert not spark.catalog.tableExists("of_which_nobody_has_heard")
+print("counted", spark.range(7).count(), "with", os.environ["JAVA_HOME"])
 spark.stop()
 """
 

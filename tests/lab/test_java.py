@@ -33,7 +33,8 @@ def pretended(home: Path, version: str) -> Path:
 
 def without_java(folder: Path) -> str:
     """A PATH with the commands that Spark's scripts use, and no java."""
-    for name in ("bash", "sh", "env", "dirname", "basename", "ps", "cat", "rm", "ls", "uname"):
+    names = "bash sh env dirname basename ps cat rm ls uname chmod"
+    for name in names.split():
         (folder / name).symlink_to(Path("/usr/bin") / name)
     return str(folder)
 

@@ -78,17 +78,18 @@ async def tables_are_right(
 
 
 @pytest.mark.parametrize(
-    ("link_s", "down_s"),
+    ("by", "link_s", "down_s"),
     [
-        pytest.param(30.0, 0.0, id="and is back before the links are given up"),
-        pytest.param(0.5, 2.0, id="and is back after the links were given up"),
+        pytest.param(signal.SIGKILL, 30.0, 0.0, id="and is back before the links are given up"),
+        pytest.param(signal.SIGKILL, 0.5, 2.0, id="and is back after the links were given up"),
+        pytest.param(signal.SIGHUP, 30.0, 0.0, id="no, it makes room for its successor"),
     ],
 )
-def test_a_broker_in_the_middle_crashes(link_s: float, down_s: float) -> None:
-    run(_broker_crashes(link_s, down_s))
+def test_a_broker_in_the_middle_crashes(by: signal.Signals, link_s: float, down_s: float) -> None:
+    run(_broker_crashes(by, link_s, down_s))
 
 
-async def _broker_crashes(link_s: float, down_s: float) -> None:
+async def _broker_crashes(by: signal.Signals, link_s: float, down_s: float) -> None:
     topology = chain(3)
     limits = Limits(link_s=link_s)
     network = msgspec.structs.replace(network_of(topology, http_port=0), limits=limits)
@@ -108,7 +109,7 @@ async def _broker_crashes(link_s: float, down_s: float) -> None:
         await tables_are_right(topology, running, *everybody)
 
         async with paul.talking(), petra.talking():
-            await running.kill("B2")
+            assert await running.kill("B2", by) == (0 if by == signal.SIGHUP else -by)
             if down_s:
                 await asyncio.sleep(down_s)
             await running.start("B2")

@@ -134,12 +134,13 @@ class Processes:
             for task in ends:
                 task.cancel()
 
-    async def kill(self, broker: str) -> None:
-        """End one broker as a crash would."""
+    async def kill(self, broker: str, by: signal.Signals = signal.SIGKILL) -> int:
+        """End one broker as a crash would, or otherwise; the answer is its exit code."""
         process = self._running.pop(broker)
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
+        process.send_signal(by)
+        code = await process.wait()
         let_go(process)
+        return code
 
     async def stop(self) -> dict[str, int]:
         """Stop all that run, gracefully; the answer is their exit codes."""

@@ -3,6 +3,9 @@
 Told to stop (SIGTERM, SIGINT), a broker takes no new callers, says goodbye to its clients, which
 keep what it has not acknowledged and look for it to come back, sends its neighbours all that is
 under way, says goodbye to them, and exits.
+
+Told to make room for its successor (SIGHUP), it hangs up without a word.  All peers keep for it
+what they have, as if it had failed, and nothing is lost if the successor is there in time.
 """
 
 from __future__ import annotations
@@ -73,6 +76,8 @@ class BrokerServer:
         self._http: contextlib.AbstractAsyncContextManager[str] | None = None
         self.http_url: str | None = None
         self._services = contextlib.AsyncExitStack()
+        self.makes_room = False
+        """Will a successor be there in a moment?  Then nobody is told goodbye."""
 
     @property
     def url(self) -> str:
@@ -109,12 +114,10 @@ class BrokerServer:
         if self.tracing is not None:
             self.tracing.before_stop(node)
         self.gateway.close()
-        for caller in list(node.callers):
-            caller.close(Goodbye(reason=STOPPING))
-        deadline_s = node.now_s() + node.limits.drain_s
-        await self._part_from(ClientPort, deadline_s)
-        # Links that are away may still come back: what was taken in shall leave by them.
-        await self._part_from(LinkPort, deadline_s)
+        if self.makes_room:
+            self._hang_up()
+        else:
+            await self._say_goodbye()
         assert self._listener is not None
         self._listener.close()
         await self._services.aclose()
@@ -177,6 +180,21 @@ class BrokerServer:
 
     def _on_caller(self) -> Connection:
         return Admission(self.node).connection
+
+    def _hang_up(self) -> None:
+        connections = [port.connection for port in self.node.ports.values()]
+        for connection in [*connections, *self.node.callers]:
+            if connection is not None:
+                connection.abort()
+
+    async def _say_goodbye(self) -> None:
+        node = self.node
+        for caller in list(node.callers):
+            caller.close(Goodbye(reason=STOPPING))
+        deadline_s = node.now_s() + node.limits.drain_s
+        await self._part_from(ClientPort, deadline_s)
+        # Links that are away may still come back: what was taken in shall leave by them.
+        await self._part_from(LinkPort, deadline_s)
 
     async def _part_from(self, kind: type[Port], deadline_s: float) -> None:
         """Let what is queued for such peers leave, while there is time, then say goodbye."""

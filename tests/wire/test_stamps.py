@@ -100,9 +100,8 @@ def test_nothing_but_the_stamp_is_encoded(monkeypatch: pytest.MonkeyPatch) -> No
 def test_short_floats_make_no_frame_that_is_too_large_for_a_neighbour() -> None:
     floats = FRAME_BYTES_MAX // 15
     wrote = [7, "paul", 7, "paul/a", {}]
-    content = b"\xdf" + floats.to_bytes(4, "big")
-    for number in range(floats):
-        content += b"\xa8%08x" % number + b"\xca" + bytes(4)
+    entries = [b"\xa8%08x" % number + b"\xca" + bytes(4) for number in range(floats)]
+    content = b"\xdf" + floats.to_bytes(4, "big") + b"".join(entries)
     body = msgspec.msgpack.encode(wrote)[:-1] + content
     assert len(body) < FRAME_BYTES_MAX
     with pytest.raises(PeerError, match=f"a publication of .* bytes; at most {FRAME_BYTES_MAX}"):

@@ -76,6 +76,32 @@ def test_results_reach_all_that_share_a_subscription() -> None:
     run(history)
 
 
+@pytest.mark.parametrize("asked", ["create_broker", "notices", "subscribe", "pull"])
+def test_an_answer_that_nobody_has_thought_of_is_not_the_end(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, wrong = getattr(MemoryCluster, asked), iter([True])
+
+    async def once_wrong(cluster: MemoryCluster, request: object) -> object:
+        if next(wrong, False):
+            raise LookupError("nobody has thought of that")
+        return await real(cluster, request)
+
+    async def history(cluster: MemoryCluster) -> None:
+        async with (
+            MemoryNetwork(chain(1), cluster=cluster) as network,
+            network.connect("B1") as a,
+            a.subscribe_channel(CHANNEL, n=1) as events,
+        ):
+            await events.in_effect()
+            numbers(cluster, 1)
+            assert await take(events, 3) == [(1, 0), (1, 1), (1, 2)]
+            assert next(wrong, False) is False
+
+    monkeypatch.setattr(MemoryCluster, asked, once_wrong)
+    run(history)
+
+
 def test_a_channel_that_there_is_not_is_refused() -> None:
     async def history(cluster: MemoryCluster) -> None:
         network = MemoryNetwork(cluster=cluster)

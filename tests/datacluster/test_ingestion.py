@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import threading
@@ -10,13 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.datacluster.stocking import open_storage
 
-from godwit.datacluster.inbox import Incoming, Taken
-from godwit.datacluster.ingestion import IngestionSettings
+from godwit.client.following import Follower
+from godwit.datacluster.feed import Feed
+from godwit.datacluster.feeding import Feeder
+from godwit.datacluster.inbox import Inbox, Incoming, Taken
+from godwit.datacluster.ingestion import IngestionSettings, Stream
 from godwit.datacluster.landing import Landing, LandingSettings
 from godwit.datacluster.log import LogSettings
 from godwit.datacluster.statements import parse
@@ -177,6 +182,52 @@ def test_a_query_that_fails_says_so_and_is_tried_again(spark: SparkSession, tmp_
         it.wait(lambda: it.position() == 17)
         assert it.numbers() == good(18)
         it.wait(lambda: not it.landing.troubles())
+
+
+def once_wrong(real: Callable[..., Any]) -> Callable[..., Any]:
+    """As the real one, but the first call ends in a way that nobody has thought of."""
+    wrong = iter([True])
+
+    def perhaps_wrong(*arguments: Any) -> Any:
+        if next(wrong, False):
+            raise LookupError("nobody has thought of that")
+        return real(*arguments)
+
+    return perhaps_wrong
+
+
+def test_whatever_goes_wrong_somebody_goes_on_looking_after_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stream, "_is_behind", once_wrong(Stream._is_behind))
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        it.take(1, 10)
+        it.wait(lambda: it.position("Reports_quarantine") == 1)
+
+
+def test_whatever_goes_wrong_a_feed_goes_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def follow(_follower: Follower, _connect_s: float) -> None:
+        followed.set()
+        await asyncio.Event().wait()
+
+    async def history(inbox: Inbox) -> None:
+        feed = Feed("reports", "n is present", "Reports")
+        feeder = Feeder(feed, inbox, "data.reports", "godwit://127.0.0.1:1", "")
+        running = asyncio.create_task(feeder.run())
+        async with asyncio.timeout(PATIENCE_S):
+            await followed.wait()
+        assert feeder.trouble == "LookupError: nobody has thought of that"
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    followed = asyncio.Event()
+    monkeypatch.setattr(Follower, "run", once_wrong(follow))
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(parse(REPORTS))
+        asyncio.run(history(it.landing.inbox("Reports")))
 
 
 def test_a_lost_checkpoint_does_no_harm(spark: SparkSession, tmp_path: Path) -> None:

@@ -109,6 +109,9 @@ class Feeder:
             except (GodwitError, OSError) as error:
                 self.trouble = str(error)
                 log.warning("feed", extra={"feed": self._feed.name, "error": str(error)})
+            except Exception as error:  # The feed must not die of what nobody has thought of.
+                self.trouble = f"{type(error).__name__}: {error}"
+                log.exception("feed", extra={"feed": self._feed.name})
             await pauses.take()
 
     async def _follow(self) -> None:

@@ -243,7 +243,7 @@ class Ingestion:
         stream = Stream(self._storage, known, feed_log, self._on_batch, self._settings)
         with self._lock:
             self._streams[known.id] = stream
-        stream.look_after(time.monotonic())
+        _look_after(stream)
 
     def remove(self, known: Known) -> None:
         with self._lock:
@@ -268,7 +268,15 @@ class Ingestion:
     def _look_after(self) -> None:
         while not self._stopping.wait(0.2):
             for stream in self._all():
-                stream.look_after(time.monotonic())
+                _look_after(stream)
+
+
+def _look_after(stream: Stream) -> None:
+    try:
+        stream.look_after(time.monotonic())
+    except Exception:  # Whoever looks after them must not die of what nobody has thought of.
+        dataset = stream.known.dataset.name
+        log.exception("cannot look after ingestion", extra={"dataset": dataset})
 
 
 def _last_position(before: int, files: Sequence[StoredFile]) -> int:

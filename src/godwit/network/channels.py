@@ -187,6 +187,10 @@ class Channels:
                     log.warning("data cluster", extra={"broker": self._node.name, "error": error})
                 self.trouble = str(error)
                 await pauses.take()
+            except Exception as error:  # What nobody has thought of must not end it, either.
+                log.exception("data cluster", extra={"broker": self._node.name})
+                self.trouble = f"{type(error).__name__}: {error}"
+                await pauses.take()
 
     async def _listen(self) -> None:
         """Hear of new results."""

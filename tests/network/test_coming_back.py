@@ -20,7 +20,9 @@ from tests.network.scenes import (
     subscribed,
 )
 
+from godwit.broker.stimuli import Neighbour
 from godwit.network.dialling import Dialler
+from godwit.network.port import LinkPort
 from godwit.network.settings import Limits
 from godwit.overlay.topology import chain
 from godwit.testing import MemoryNetwork
@@ -223,4 +225,23 @@ def test_a_neighbour_that_is_away_while_too_much_waits_for_it_is_given_up() -> N
             await until(lambda: not b1.broker.routing.subscription_count)
             assert b1.dropped["link lost"] > 8192 / 400
 
+    run(scenario())
+
+
+def test_a_call_that_goes_wrong_as_nobody_has_thought_of_is_not_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call, wrong = Dialler._call, iter([True])
+
+    async def once_wrong(dialler: Dialler) -> LinkPort:
+        if next(wrong, False):
+            raise LookupError("nobody has thought of that")
+        return await call(dialler)
+
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(2)) as network:
+            while Neighbour("B2") not in network.nodes["B1"].ports:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    monkeypatch.setattr(Dialler, "_call", once_wrong)
     run(scenario())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import pytest
 from starlette.applications import Starlette
 from tests.channels.clusters import CHANNEL, MemoryCluster
 
@@ -114,4 +115,34 @@ def test_a_report_says_who_is_here_and_what_came_in() -> None:
             assert report.bytes_in_per_s == report.bytes_out_per_s > 0
             assert reporter.report().bytes_in_per_s == 0
 
+    asyncio.run(history())
+
+
+def test_a_report_that_cannot_be_made_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    report, wrong = Reporter.report, iter([True])
+
+    def once_wrong(reporter: Reporter) -> bcs.LoadReport:
+        if next(wrong, False):
+            raise LookupError("nobody has thought of that")
+        return report(reporter)
+
+    async def history() -> None:
+        listener = Listener()
+        async with (
+            asyncio.timeout(30),
+            MemoryNetwork() as network,
+            serve(listener.application(), "127.0.0.1", 0) as url,
+            Caller(url) as caller,
+        ):
+            reporter = Reporter(network.nodes["B1"], caller, http=None, location=None)
+            running = asyncio.create_task(reporter.run())
+            while len(listener.heard) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert reporter.trouble is None
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+
+    monkeypatch.setattr(Reporter, "report", once_wrong)
+    monkeypatch.setattr("godwit.network.reporting.AGAIN_S", 0.01)
     asyncio.run(history())

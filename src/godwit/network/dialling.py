@@ -45,6 +45,9 @@ class Dialler:
                 if trouble != self.trouble:
                     log.info("no link", extra={"where": self.where, "reason": trouble})
                 self.trouble = trouble
+            except Exception as error:  # What nobody has thought of must not end it, either.
+                log.exception("no link", extra={"where": self.where})
+                self.trouble = f"{type(error).__name__}: {error}"
             await pauses.take()
 
     async def _call(self) -> LinkPort:

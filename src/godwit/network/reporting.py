@@ -53,6 +53,9 @@ class Reporter:
                 if self.trouble is None:
                     log.warning("coordinator", extra={"error": str(error)})
                 self.trouble = str(error)
+            except Exception as error:  # What nobody has thought of must not end it, either.
+                log.exception("coordinator")
+                self.trouble = f"{type(error).__name__}: {error}"
             await asyncio.sleep(wait_s)
 
     async def _register(self) -> float:

@@ -120,10 +120,10 @@ class BrokerServer:
             await self._say_goodbye()
         assert self._listener is not None
         self._listener.close()
-        await self._services.aclose()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._services.aclose()
         for port in list(node.ports.values()):
             port.close(STOPPING)
         await asyncio.sleep(0)

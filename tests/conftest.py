@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 
-#: What Spark does here takes seconds: Java should not spend them on compiling it well.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+#: What Spark does here takes seconds: Java should not spend them on compiling it well, nor on
+#: verifying what compilers wrote.
+JAVA_IN_HASTE = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
+os.environ.setdefault("JDK_JAVA_OPTIONS", " ".join(JAVA_IN_HASTE))
 #: Each of hundreds of processes would compile Godwit anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -43,6 +43,9 @@ log = logging.getLogger("godwit.server")
 
 STOPPING = "the broker is stopping"
 DRAIN_STEP_S = 0.02
+#: Connections that wait to be accepted: when a broker is back, all its clients call at once.  One
+#: that does not fit is not refused: its caller takes it for connected and waits for many seconds.
+CALLERS_MAX = 4_096
 
 
 class BrokerServer:
@@ -171,10 +174,10 @@ class BrokerServer:
     async def _listen(self) -> asyncio.Server:
         loop = asyncio.get_running_loop()
         if self._socket is not None:
-            return await loop.create_server(self._on_caller, sock=self._socket)
+            return await loop.create_server(self._on_caller, sock=self._socket, backlog=CALLERS_MAX)
         host, port = address(self.settings.listen)
         try:
-            return await loop.create_server(self._on_caller, host, port)
+            return await loop.create_server(self._on_caller, host, port, backlog=CALLERS_MAX)
         except OSError as error:
             raise UsageError(f"cannot listen on {self.settings.listen}: {why(error)}") from None
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -28,6 +29,8 @@ from godwit.wire.addresses import address, why
 
 #: What a broker prints when it is ready for clients, and when its own links are there.
 LISTENS, ANSWERS, LINKED = "listens on", "answers on", "is linked"
+#: Systems give these to nobody who does not ask for them; of others any connection may take one.
+QUIET_PORTS = range(20_000, 32_000)
 READY_S = 60.0
 STOP_S = 15.0
 
@@ -174,10 +177,11 @@ def let_go(process: asyncio.subprocess.Process) -> None:
 
 
 def free_port() -> int:
-    """One that nobody listens on at the moment; somebody else may be faster."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    """One that nobody listens on at the moment, for a process that will in a while."""
+    while True:
+        port = secrets.choice(QUIET_PORTS)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def take_port(where: str, purpose: str) -> socket.socket:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 from starlette.applications import Starlette
 from tests.channels.clusters import CHANNEL, MemoryCluster
 
+from godwit.network.node import BrokerNode
 from godwit.network.reporting import Reporter
 from godwit.rest import bcs
 from godwit.rest.answering import application
@@ -44,16 +46,23 @@ class Listener:
         return application(operations, title="a coordinator")
 
 
+@contextlib.asynccontextmanager
+async def stage() -> AsyncIterator[tuple[Listener, BrokerNode, Caller]]:
+    """Somebody who listens, a broker, and its line to him."""
+    listener = Listener()
+    async with (
+        asyncio.timeout(30),
+        MemoryNetwork() as network,
+        serve(listener.application(), "127.0.0.1", 0) as url,
+        Caller(url) as caller,
+    ):
+        yield listener, network.nodes["B1"], caller
+
+
 def test_a_broker_introduces_itself_again_to_one_that_has_forgotten() -> None:
     async def history() -> None:
-        listener = Listener()
-        async with (
-            asyncio.timeout(30),
-            MemoryNetwork() as network,
-            serve(listener.application(), "127.0.0.1", 0) as url,
-            Caller(url) as caller,
-        ):
-            node, place = network.nodes["B1"], bcs.Location(60.0, 25.0)
+        async with stage() as (listener, node, caller):
+            place = bcs.Location(60.0, 25.0)
             reporter = Reporter(node, caller, http="http://127.0.0.1:1", location=place)
             running = asyncio.create_task(reporter.run())
             while len(listener.heard) < 3:  # noqa: ASYNC110
@@ -127,14 +136,8 @@ def test_a_report_that_cannot_be_made_is_not_the_last(monkeypatch: pytest.Monkey
         return report(reporter)
 
     async def history() -> None:
-        listener = Listener()
-        async with (
-            asyncio.timeout(30),
-            MemoryNetwork() as network,
-            serve(listener.application(), "127.0.0.1", 0) as url,
-            Caller(url) as caller,
-        ):
-            reporter = Reporter(network.nodes["B1"], caller, http=None, location=None)
+        async with stage() as (listener, node, caller):
+            reporter = Reporter(node, caller, http=None, location=None)
             running = asyncio.create_task(reporter.run())
             while len(listener.heard) < 2 or reporter.trouble:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

@@ -1,1 +1,18 @@
-"""Measurements, as ratios to a baseline of the same run: `make bench`."""
+"""Measurements, as ratios to a reference in the same run: `make bench`.
+
+matching.py           the matching index; ranges.py is its workload W2
+simulator.py          messages handled by simulated brokers
+forwarding.py         a live broker against peers; forwarding_godwit.py, forwarding_raw.py and
+                      forwarding_workloads.py are its clients and workloads
+peers/                mosquitto and ActiveMQ
+traces.py             the cost of a trace, and the speed of metrics over a long one
+placement.py          GRAPE's choice of a broker
+planning.py           staged balancing; planning_on_spark.py at full size
+ingest.py             records into a dataset
+channels.py           executions of channels; channel_latency.py, channel_kills.py end to end
+soak.py               steady load with broken connections
+moving.py             clients that move under load
+same_numbers.py       compares the numbers of experiments before and after a change
+report.py             a measurement as a row of a table
+usage.py              memory and processor time of processes
+"""

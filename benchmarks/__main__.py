@@ -1,4 +1,4 @@
-"""Runs the benchmarks by name, shows what is being measured, and ends with one table.
+"""Runs benchmarks by name, shows progress, and prints one table.
 
 python -m benchmarks [NAME ...] [--quick]
 """
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="default: all of them")
     parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
     arguments = parser.parse_args()
-    console = Console(width=100)  # So that the table is not folded when it goes to a file.
+    console = Console(width=100)  # Also if the output is a file.
     results: list[Row] = []
     for name in arguments.names or BENCHMARKS:
         for measured in BENCHMARKS[name](quick=arguments.quick):

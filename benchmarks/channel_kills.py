@@ -3,10 +3,10 @@
     python -m benchmarks.channel_kills                # the data cluster and brokers, 5 times each
 
 Two broker processes and a data cluster.  A publisher at one broker numbers its records; they are
-fed into a dataset, and subscribers at both brokers ask a continuous channel for some of them.  Then
-the data cluster, Spark's driver included, or a broker is killed with SIGKILL, at random moments,
-and started again.  At the end each subscriber must have had each record that it asked for, once,
-and in the order of publishing from execution to execution.
+fed into a dataset, and subscribers at both brokers subscribe to a continuous channel for some of
+them.  The data cluster, Spark's driver included, or a broker is killed with SIGKILL at random
+moments and restarted.  At the end each subscriber must have received each of its records once, and
+in the order of publishing from execution to execution.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import msgspec
 import uvloop
 from rich.console import Console
 
+from godwit.api import datacluster_api as api
 from godwit.client import ChannelEvents, Client, connect
-from godwit.network.processes import Processes, free_port
-from godwit.network.service import Service
-from godwit.network.settings import network_of
+from godwit.http.http_client import HttpClient
 from godwit.overlay.topology import chain
-from godwit.rest import datacluster as api
-from godwit.rest.calling import Caller
+from godwit.runtime.processes import Processes, free_port
+from godwit.runtime.service import Service
+from godwit.runtime.settings import network_of
 
 DATASET = "CREATE DATASET Numbers (n BIGINT, kind INT, text STRING)"
 ADVERTISED = "class = 'N' and n is a number and kind is a number and text is a string"
@@ -40,40 +40,40 @@ CHANNEL = """CREATE CHANNEL OfKind(wanted INT) CONTINUOUS AS
 SELECT n, text FROM NEW Numbers WHERE kind = :wanted"""
 KINDS = 3
 PER_S = 200.0
-#: Between kills, after whatever was killed is back.
+#: Between kills, after the last victim has restarted.
 PAUSE_S = (1.0, 4.0)
 SETTLE_S = 300.0
 
 
 @dataclass(slots=True)
 class Reader:
-    """A subscriber, and all that it was told."""
+    """A subscriber, and all that it received."""
 
     kind: int
     events: ChannelEvents
-    took: list[tuple[int, int]] = field(default_factory=list)
+    received: list[tuple[int, int]] = field(default_factory=list)
     """Execution and number."""
 
     async def read(self) -> None:
         async for event in self.events:
             number = event.content["n"]
             assert isinstance(number, int)
-            self.took.append((event.execution, number))
+            self.received.append((event.execution, number))
 
     def faults(self, published: int) -> list[str]:
         wanted = list(range(self.kind, published, KINDS))
-        numbers = [number for _, number in self.took]
+        numbers = [number for _, number in self.received]
         found = []
         if missing := set(wanted) - set(numbers):
             found.append(f"kind {self.kind}: {len(missing)} missing, the first is {min(missing)}")
         if len(numbers) != len(set(numbers)):
-            found.append(f"kind {self.kind}: {len(numbers) - len(set(numbers))} came twice")
+            found.append(f"kind {self.kind}: {len(numbers) - len(set(numbers))} received twice")
         if surplus := set(numbers) - set(wanted):
-            found.append(f"kind {self.kind}: {len(surplus)} that nobody asked for")
-        if [n for _, n in sorted(self.took)] != sorted(numbers):
+            found.append(f"kind {self.kind}: {len(surplus)} not subscribed to")
+        if [n for _, n in sorted(self.received)] != sorted(numbers):
             found.append(f"kind {self.kind}: executions are not in the order of publishing")
-        if [execution for execution, _ in self.took] != sorted(e for e, _ in self.took):
-            found.append(f"kind {self.kind}: executions came in another order")
+        if [execution for execution, _ in self.received] != sorted(e for e, _ in self.received):
+            found.append(f"kind {self.kind}: executions are out of order")
         return found
 
 
@@ -109,7 +109,7 @@ class Scene:
     console: Console
 
     async def play(self, cluster_kills: int, broker_kills: int) -> None:
-        async with Caller(self.cluster.url, answer_s=120.0) as caller:
+        async with HttpClient(self.cluster.url, answer_s=120.0) as caller:
             for text in (DATASET, FEED, CHANNEL):
                 await caller.call(api.STATEMENT, api.Statement(text))
         victims = ["data cluster"] * cluster_kills
@@ -160,11 +160,11 @@ class Scene:
     async def _settle(self, readers: Sequence[Reader]) -> None:
         deadline_s = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline_s:
-            if sum(len(reader.took) for reader in readers) >= self.outcome.published:
+            if sum(len(reader.received) for reader in readers) >= self.outcome.published:
                 break
             await asyncio.sleep(0.2)
-        await asyncio.sleep(2.0)  # What comes twice may come late.
-        self.outcome.delivered = sum(len(reader.took) for reader in readers)
+        await asyncio.sleep(2.0)  # Duplicates may be late.
+        self.outcome.delivered = sum(len(reader.received) for reader in readers)
         for reader in readers:
             self.outcome.faults += reader.faults(self.outcome.published)
 

@@ -1,9 +1,9 @@
-"""How long does a record take from its publication to the subscriber of a continuous channel?
+"""Latency of a record from its publication to the subscriber of a continuous channel.
 
     python -m benchmarks.channel_latency [--seconds 30] [--per-s 400]
 
-A broker and a data cluster, each a process.  A publisher; a subscriber by filter, which is the
-reference, and one by a channel over the dataset that is fed with the same publications.
+A broker process, a data cluster process and a publisher.  One subscriber uses a filter, which is
+the reference, the other a channel over the dataset that is fed with the same publications.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from godwit.api import datacluster_api as api
 from godwit.client import ChannelEvents, Events, connect
 from godwit.content.values import Value
-from godwit.network.processes import Processes, free_port
-from godwit.network.service import Service
-from godwit.network.settings import network_of
+from godwit.http.http_client import HttpClient
 from godwit.overlay.topology import chain
-from godwit.rest import datacluster as api
-from godwit.rest.calling import Caller
+from godwit.runtime.processes import Processes, free_port
+from godwit.runtime.service import Service
+from godwit.runtime.settings import network_of
 
 ADVERTISED = "class = 'R' and n is a number and sent_s is a number and text is a string"
 STATEMENTS = (
@@ -36,7 +36,7 @@ STATEMENTS = (
     SELECT n, sent_s FROM NEW Records WHERE n BETWEEN :least AND :most""",
 )
 TEXT = "x" * 400
-#: Java compiles what it runs often: after 40 seconds everything still takes twice as long.
+#: Until Java has compiled most of the code: after 40 seconds all still takes twice as long.
 WARM_UP_S = 150.0
 
 
@@ -49,7 +49,7 @@ async def measure(seconds: float, per_s: float) -> dict[str, list[float]]:
             options = ("--listen", listen, "--folder", folder, "--broker", brokers.url("B1"))
             async with (
                 Service("datacluster", *options) as service,
-                Caller(service.url, answer_s=120.0) as caller,
+                HttpClient(service.url, answer_s=120.0) as caller,
             ):
                 for text in STATEMENTS:
                     await caller.call(api.STATEMENT, api.Statement(text))
@@ -69,14 +69,14 @@ async def _measure(url: str, seconds: float, per_s: float) -> dict[str, list[flo
         connect(url) as publisher,
         connect(url) as subscriber,
         subscriber.subscribe("class = 'R'") as filtered,
-        subscriber.subscribe_channel("All", least=0, most=10**12) as asked,
+        subscriber.subscribe_channel("All", least=0, most=10**12) as channel,
     ):
         await publisher.advertise(ADVERTISED)
         await filtered.in_effect()
-        await asked.in_effect()
+        await channel.in_effect()
         readers = [
             asyncio.create_task(read(filtered, delays["filter"])),
-            asyncio.create_task(read(asked, delays["channel"])),
+            asyncio.create_task(read(channel, delays["channel"])),
         ]
         start_s, n, first = time.monotonic(), 0, 0
         while (elapsed_s := time.monotonic() - start_s) < WARM_UP_S + seconds:
@@ -86,7 +86,7 @@ async def _measure(url: str, seconds: float, per_s: float) -> dict[str, list[flo
             await publisher.publish(record)
             n += 1
             await asyncio.sleep(max(0.0, start_s + n / per_s - time.monotonic()))
-        while min(map(len, delays.values())) < n:  # noqa: ASYNC110  Readers need not know.
+        while min(map(len, delays.values())) < n:  # noqa: ASYNC110  Readers do not signal it.
             await asyncio.sleep(0.1)
         for reader in readers:
             reader.cancel()

@@ -1,13 +1,13 @@
-"""How long a channel's execution takes, and what it depends on.
+"""Duration of a channel's execution, and what it depends on.
 
     python -m benchmarks channels [--quick]
 
 equality   reports of a type, of as many types as there are subscriptions
 area       reports in a box of about 500 by 500 m, on a map of 55 by 55 km
-near       reports within 300 m of a user, who has a latest place among as many others
+near       reports within 300 m of the latest place of a user, of as many users
 
-An execution is timed from its plan to its commit, results on the disk: the median of several.  One
-query for each subscription is measured on a sample, and the rest of them is taken to be as long.
+An execution is timed from its plan to its commit, with results on disk: the median of several.  One
+query for each subscription is measured on a sample and extrapolated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -23,12 +23,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from tests.datacluster.memory_snapshots import USERS
 
 from benchmarks.report import Row
+from godwit.api.datacluster_api import Subscribe, Wanted
+from godwit.content.values import Value
 from godwit.datacluster.catalog import Catalog
-from godwit.datacluster.channel_statements import parse_channel_statement
-from godwit.datacluster.channels import Channels
-from godwit.datacluster.dataset import Column, ColumnType, Dataset
+from godwit.datacluster.channels.channel_service import ChannelService
+from godwit.datacluster.ddl.parsing import parse
+from godwit.datacluster.ddl.statements import CreateChannel
+from godwit.datacluster.model.dataset import Column, ColumnType, Dataset
 from godwit.errors import UsageError
 from godwit.spark.session import spark_session
 
@@ -48,15 +52,6 @@ REPORTS = Dataset(
         Column("lon", ColumnType.DOUBLE),
         Column("message", ColumnType.STRING),
     ),
-)
-USERS = Dataset(
-    "Users",
-    (
-        Column("user_id", ColumnType.STRING),
-        Column("lat", ColumnType.DOUBLE),
-        Column("lon", ColumnType.DOUBLE),
-    ),
-    key="user_id",
 )
 CHANNELS = {
     "equality": """CREATE CHANNEL equality(type STRING) EVERY 10 SECONDS AS
@@ -94,9 +89,6 @@ class Stored:
             raise UsageError(f"there is no dataset {name}")
         return self._datasets[name.lower()]
 
-    def names(self) -> list[str]:
-        return [dataset.name for dataset in self._datasets.values()]
-
     def last_batch(self, name: str) -> int:
         return self._batches if name.lower() == "reports" else 0
 
@@ -122,18 +114,22 @@ class Bench:
         self.stored.set_users(
             pa.table({"user_id": [f"u{n}" for n in range(distinct)]} | self._places(distinct))
         )
-        self.channels = Channels(spark, Catalog(folder), self.stored, folder)
-        for statement in CHANNELS.values():
-            self.channels.apply(parse_channel_statement(statement), now_s=0.0)
+        self.channels = ChannelService(spark, Catalog(folder), self.stored, folder)
+        for text in CHANNELS.values():
+            statement = parse(text)
+            assert isinstance(statement, CreateChannel)
+            self.channels.apply(statement, now_s=0.0)
 
     def subscribe(self, name: str, count: int, *, brokers: int = 1) -> None:
         """`count` different subscriptions, each held by so many brokers."""
         arguments = [self._arguments(name, n) for n in range(count)]
         for broker in range(brokers):
-            self.channels.subscribe_all(f"B{broker}", name, arguments)
+            wanted = [Wanted(channel=name, arguments=each) for each in arguments]
+            request = Subscribe(broker=f"B{broker}", subscriptions=wanted)
+            self.channels.brokers.subscribe(request)
 
     def execution_s(self, name: str, records: int) -> tuple[float, int]:
-        """How long the execution takes for which so many records are new, and its rows."""
+        """Seconds of an execution over so many new records, and its rows."""
         self.stored.append(self._reports(records))
         start_s = time.perf_counter()
         outcome = self.channels.execute(name, now_s=time.time())
@@ -148,7 +144,7 @@ class Bench:
         runs = [self.execution_s(name, records) for _ in range(EXECUTIONS)]
         return statistics.median(taken_s for taken_s, _ in runs), runs[-1][1]
 
-    def _arguments(self, name: str, n: int) -> Mapping[str, object]:
+    def _arguments(self, name: str, n: int) -> dict[str, Value]:
         if name == "equality":
             return {"type": f"t{n}"}
         if name == "near":
@@ -172,10 +168,10 @@ def one_query_each(spark: SparkSession, records: int, folder: Path) -> list[Row]
     count = 1_000
     rows = []
     for name in CHANNELS:
-        with Rented(spark, folder, count) as bench:
+        with BenchInFolder(spark, folder, count) as bench:
             bench.subscribe(name, count)
             one_pass_s, _ = bench.median_s(name, records)
-        with Rented(spark, folder, count) as bench:
+        with BenchInFolder(spark, folder, count) as bench:
             bench.subscribe(name, 1)
             single_s, _ = bench.median_s(name, records)
         all_s = single_s * count
@@ -185,7 +181,7 @@ def one_query_each(spark: SparkSession, records: int, folder: Path) -> list[Row]
 
 
 def large(spark: SparkSession, name: str, folder: Path, bar_s: float, count: int) -> list[Row]:
-    with Rented(spark, folder, count) as bench:
+    with BenchInFolder(spark, folder, count) as bench:
         start_s = time.perf_counter()
         bench.subscribe(name, count)
         subscribed_s = time.perf_counter() - start_s
@@ -203,15 +199,15 @@ def large(spark: SparkSession, name: str, folder: Path, bar_s: float, count: int
 
 
 def sharing(spark: SparkSession, folder: Path, count: int) -> list[Row]:
-    """The same number of subscribers, with fewer and fewer different arguments."""
+    """The same number of subscribers with fewer different arguments."""
     rows = []
     for each in (1, 10, 100):
-        with Rented(spark, folder, count) as bench:
+        with BenchInFolder(spark, folder, count) as bench:
             bench.subscribe("equality", count // each, brokers=1)
             taken_s, _ = bench.median_s("equality", 10_000)
         measure = f"s, {count:,} subscribers, {each} for each argument"
         rows.append(Row(measure, "equality", count // each, None, taken_s, taken_s))
-    with Rented(spark, folder, count) as bench:
+    with BenchInFolder(spark, folder, count) as bench:
         bench.subscribe("equality", count // 100, brokers=10)
         taken_s, _ = bench.median_s("equality", 10_000)
     rows.append(
@@ -220,8 +216,8 @@ def sharing(spark: SparkSession, folder: Path, count: int) -> list[Row]:
     return rows
 
 
-class Rented:
-    """A bench in a folder of its own, which is closed in the end."""
+class BenchInFolder:
+    """A bench in a new folder, closed at the end."""
 
     def __init__(self, spark: SparkSession, folder: Path, distinct: int) -> None:
         self._folder = tempfile.TemporaryDirectory(dir=folder)
@@ -236,7 +232,7 @@ class Rented:
 
 
 def rows(*, quick: bool) -> Iterator[list[Row]]:
-    """Every measurement, as it is made."""
+    """All measurements, one by one."""
     spark = spark_session(application="benchmarks")
     count = 10_000 if quick else 100_000
     with tempfile.TemporaryDirectory() as folder:

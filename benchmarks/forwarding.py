@@ -1,4 +1,4 @@
-"""How many publications a second one live broker takes in, matches and delivers, beside its peers.
+"""Publications per second that one live broker accepts, matches and delivers, and its peers.
 
     python -m benchmarks forwarding [--quick]
 
@@ -6,9 +6,9 @@ A broker process, a publisher process and a subscriber process on loopback; the 
 filters on one connection, and every delivery is checked.  Workloads: forwarding_workloads.py.  The
 reference is a peer measured in the same run, between two measurements of Godwit: ActiveMQ's
 selectors where content decides, mosquitto's topics where equality does.  Peers come from Debian's
-packages; without them there is no ratio, and the row says so.  ActiveMQ is measured twice: warmed
-up by eight seconds of the same work, and as it is in the first seconds, before Java has compiled
-what is used most.  Both are compared with the bar.
+packages; without them there is no ratio, as the row says.  ActiveMQ is measured twice: warmed up by
+eight seconds of the same work, and in its first seconds, before Java has compiled hot code.  Both
+are compared with the bar.
 
 Clients are raw on both sides (peers/clients.py, forwarding_raw.py); "with the client library" is
 what an application gets.  ActiveMQ sends a copy for each matching filter, Godwit one for each
@@ -31,10 +31,10 @@ class Peer(NamedTuple):
     name: str
     is_installed: Callable[[], str | None]
     published_per_s: dict[str, Callable[[ForwardingWorkload], float]]
-    """The ways to measure it, by what is said about them."""
+    """Ways to measure it, by label."""
 
     bar: float
-    """How many times faster we have to be."""
+    """The ratio that Godwit must reach."""
 
 
 def _activemq_at_first(workload: ForwardingWorkload) -> float:

@@ -1,14 +1,13 @@
 """Godwit itself in the forwarding benchmark: a broker process, a publisher, a subscriber.
 
-The clients are raw ones, as those of the peers are, or the library's own, used as an application
-would use them.  The subscriber holds all filters on one connection and gets one copy of each record
-that any of them matches; these, and no others, must come in the order of publishing.
+The clients are raw ones, as for the peers, or the library's, used as in an application.  The
+subscriber holds all filters on one connection and gets one copy of each record that any of them
+matches; these, and no others, must arrive in the order of publishing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import statistics
 import sys
 import time
 from collections.abc import Sequence
@@ -20,13 +19,7 @@ import uvloop
 
 from benchmarks import forwarding_raw
 from benchmarks.forwarding_workloads import ForwardingWorkload
-from benchmarks.peers.harness import (
-    FIRST_ROUND_RECORDS,
-    GROWTH_MAX,
-    ROUND_AIM_S,
-    ROUND_MIN_S,
-    ROUNDS_COUNTED,
-)
+from benchmarks.peers.harness import median_per_s
 from benchmarks.peers.processes import LOOPBACK, PeerError, answer, client, free_port, running
 from godwit.client import connect
 from godwit.content.filters import Filter
@@ -47,8 +40,6 @@ def published_per_s(workload: ForwardingWorkload, *, raw: bool = True) -> float:
 
 def _measure(workload: ForwardingWorkload, port: int, *, raw: bool) -> float:
     due = [record for record, filters in enumerate(workload.matches) if filters]
-    count = min(FIRST_ROUND_RECORDS, len(workload.records))
-    counted: list[float] = []
     receiving, publishing = (
         (forwarding_raw.receive, forwarding_raw.publish) if raw else (_receive, _publish)
     )
@@ -56,20 +47,19 @@ def _measure(workload: ForwardingWorkload, port: int, *, raw: bool) -> float:
         client(receiving, LOOPBACK, port, workload.filters) as subscriber,
         client(publishing, LOOPBACK, port, workload.records) as publisher,
     ):
-        while len(counted) < ROUNDS_COUNTED:
+
+        def round_s(count: int) -> float:
             expected = [record for record in due if record < count]
             subscriber.send(len(expected))
             publisher.send(count)
-            start_s = answer(publisher)
+            start_s: float = answer(publisher)
             end_s, received = answer(subscriber)
             if received != expected:
-                raise PeerError(f"{len(expected)} records were due, {len(received)} others came")
-            taken_s = end_s - start_s
-            if taken_s >= ROUND_MIN_S or count == len(workload.records):
-                counted.append(count / taken_s)
-            growth = min(ROUND_AIM_S / taken_s, GROWTH_MAX)
-            count = min(max(int(count * growth), 1), len(workload.records))
-    return statistics.median(counted)
+                raise PeerError(f"{len(expected)} records were due, {len(received)} others arrived")
+            taken_s: float = end_s - start_s
+            return taken_s
+
+        return median_per_s(round_s, records=len(workload.records))
 
 
 def _publish(line: Connection, host: str, port: int, records: Sequence[dict[str, Value]]) -> None:

@@ -1,8 +1,7 @@
-"""Godwit's two clients on raw sockets, as the peers' clients are: what is measured is the broker.
+"""Godwit's two clients on raw sockets, as for the peers, so that the broker is the bottleneck.
 
 The publisher encodes before the clock runs and sends in one large write.  While the clock runs, the
-subscriber only counts how often a publication begins, and acknowledges; it reads what it got
-afterwards.
+subscriber only counts how often a publication begins, and acknowledges; it decodes afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from godwit.content.messages import (
     SubscriptionInEffect,
 )
 from godwit.content.values import Value
-from godwit.wire.frames import (
+from godwit.protocol.frames import (
     HEADER,
     Acknowledge,
     Frame,
@@ -39,7 +38,7 @@ from godwit.wire.frames import (
 
 PUBLISHER = "publisher"
 ADVERTISEMENT = AdvertisementId(f"{PUBLISHER}/a")
-#: How the body of each publication begins, and what is in no other place.
+#: How the body of each publication begins; this occurs nowhere else.
 BEGINNING = encode_body(
     Publication(publisher=PUBLISHER, sequence=0, advertisement=ADVERTISEMENT, content={})
 )[: len(PUBLISHER) + 3]
@@ -72,9 +71,9 @@ class RawClient:
         return found
 
     def take(self, count: int) -> tuple[float, bytes]:
-        """When the last of so many publications was there, and all frames up to now.
+        """When the last of so many publications had arrived, and all frames so far.
 
-        What is taken is acknowledged; more of them than there should be are taken, too.
+        Acknowledges what it takes; takes surplus publications, too.
         """
         chunks, before = [self._rest], b""
         while count > 0:
@@ -100,7 +99,7 @@ class RawClient:
     def _read(self) -> bytes:
         data = read(self._socket, WAIT_MAX_S)
         if not data:
-            raise PeerError("the broker says nothing")
+            raise PeerError(f"the broker has sent nothing for {WAIT_MAX_S:g} s")
         return data
 
     def await_notices(self, kind: type[ToClient], count: int) -> None:
@@ -113,7 +112,7 @@ class RawClient:
 
 
 def publish(line: Connection, host: str, port: int, records: Sequence[dict[str, Value]]) -> None:
-    """For each n received sends the first n records and says when it began."""
+    """For each n received, sends the first n records and reports the start time."""
     client = RawClient(host, port, PUBLISHER)
     announced = Filter.parse(" and ".join(f"{name} is present" for name in records[0]))
     client.send(Advertisement(id=ADVERTISEMENT, filter=announced))
@@ -141,7 +140,7 @@ def publish(line: Connection, host: str, port: int, records: Sequence[dict[str, 
 
 
 def receive(line: Connection, host: str, port: int, filters: Sequence[Filter]) -> None:
-    """For each n received takes n publications and says when the last one came, and which."""
+    """For each n received, takes n publications and reports the last one's time, and which."""
     client = RawClient(host, port, "subscriber")
     client.send(
         *(
@@ -157,14 +156,14 @@ def receive(line: Connection, host: str, port: int, filters: Sequence[Filter]) -
 
 
 def _end_of_last(frames: bytes) -> int:
-    """Where the last publication ends, if not all of it is there yet, too."""
+    """Where the last publication ends, even if it is not complete yet."""
     body = frames.rindex(BEGINNING)
     length, _ = HEADER.unpack_from(frames, body - HEADER.size)
     return int(body + length)
 
 
 def _bodies(frames: bytes) -> tuple[list[bytes], int]:
-    """Of the complete frames, and where the last of them ends."""
+    """The bodies of the complete frames, and where the last of them ends."""
     found: list[bytes] = []
     end = 0
     while len(frames) - end >= HEADER.size:
@@ -178,7 +177,7 @@ def _bodies(frames: bytes) -> tuple[list[bytes], int]:
 
 
 def _numbers(frames: bytes) -> Iterator[object]:
-    """Which records were delivered."""
+    """Numbers of the records that were delivered."""
     for message in map(decode_to_client, _bodies(frames)[0]):
         if isinstance(message, Publication):
             yield message.content["number"]

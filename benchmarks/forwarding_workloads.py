@@ -1,20 +1,20 @@
-"""What the forwarding benchmark sends: filters and records as data, the same for every broker.
+"""The workloads of the forwarding benchmark: filters and records, the same for every broker.
 
 W1                  stock quotes (godwit.workloads.stocks), 1,000 filters of the thesis's six
                     templates.  One filter in twenty names no symbol, so that a record matches
                     dozens of filters.
 equality and range  `class = 'STOCK' and symbol = S and volume > t`, 10,000 filters on the same
                     quotes.  Of a symbol's 100 filters, 4 have a threshold that the symbol reaches;
-                    the others wait for a volume that no record has.  So a record matches at most
-                    4% of its symbol's filters, 2 filters on average, and what is measured is
+                    the others have one above the volume of any record.  So a record matches at
+                    most 4% of its symbol's filters, 2 on average, and the benchmark measures
                     finding them, not copying to thousands of subscribers.
-topics              `topic = 't17'`: what a broker with topics can do too.  1,000 filters, every
-                    record matches exactly one.
+topics              `topic = 't17'`: what a broker with topics supports too.  1,000 filters,
+                    every record matches exactly one.
 
 Invariants:
 F1  A record is RECORD_BYTES long as compact JSON; the attribute `padding` fills it up.
-F2  The attribute `number` of a record is its place in `records`, so that a delivery tells which
-    record it is.
+F2  The attribute `number` of a record is its index in `records`, so that a delivery identifies
+    its record.
 F3  The same seed gives the same workload.
 """
 
@@ -51,16 +51,16 @@ class ForwardingWorkload:
         index: MatchingIndex[int] = MatchingIndex()
         for number, filter in enumerate(self.filters):
             index.add(number, filter)
-        return [sorted(keys) for keys in index.match_batch(self.records)]
+        return [sorted(index.match(record)) for record in self.records]
 
     @property
     def deliveries(self) -> int:
-        """How many deliveries are due from a broker that sends one copy for each filter."""
+        """Deliveries of a broker that sends one copy for each filter."""
         return sum(map(len, self.matches))
 
     @property
     def matched_records(self) -> int:
-        """How many deliveries are due from a broker that sends one copy for each client."""
+        """Deliveries of a broker that sends one copy for each client."""
         return sum(map(bool, self.matches))
 
 
@@ -108,7 +108,7 @@ WORKLOADS = {"W1": stock_quotes, "equality and range": equality_and_range, TOPIC
 
 
 def encoded(record: Record) -> bytes:
-    """The record as a broker that does not read it would carry it."""
+    """The record as compact JSON."""
     return json.dumps(record, separators=(",", ":")).encode()
 
 

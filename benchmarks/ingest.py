@@ -1,17 +1,17 @@
-"""How fast records get into a dataset, and how long each is on its way.
+"""Throughput and latency of records into a dataset.
 
     python -m benchmarks ingest [--quick]
 
-Records of about 500 bytes, as publications, are put into an inbox as fast as it takes them:
-checked, safe on the disk, read by Spark, written to Parquet, in the catalog.  The clock stops when
-the last one is in the dataset.  Beside it, in the same run, pyarrow writes the same records to
-Parquet files, as many at a time as come in at a time: no checks, no log, no query.
+Records of about 500 bytes, as publications, are put into an inbox as fast as it accepts them:
+checked, synced to disk, read by Spark, written to Parquet, added to the catalog.  The clock stops
+when the last one is in the dataset.  The reference, in the same run, is pyarrow writing the same
+records to Parquet files, in chunks of the same size: no checks, no log, no query.
 
-On a busy machine the clock measures the neighbours.  So the processor time of all our processes,
-Java included, is measured as well: what a core can do in a second, if it does nothing else.
+On a busy machine the wall clock also measures other processes.  So the processor time of all our
+processes, Java included, is measured as well: the throughput of one core.
 
-The latency is measured apart, at a steady rate well below that: from the moment an inbox has taken
-a record to the moment when its batch is told.
+The latency is measured separately, at a steady rate well below that: from when an inbox has
+accepted a record to when its batch is reported.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.report import Row
+from benchmarks.usage import processor_s
 from godwit.datacluster.catalog import Catalog
-from godwit.datacluster.inbox import Inbox, Incoming
-from godwit.datacluster.landing import Landing
-from godwit.datacluster.segments import FullError
-from godwit.datacluster.statements import parse
-from godwit.datacluster.storage import Storage
+from godwit.datacluster.datasets.dataset_service import DatasetService
+from godwit.datacluster.datasets.inbox import Inbox, Incoming
+from godwit.datacluster.datasets.storage import Storage
+from godwit.datacluster.ddl.parsing import parse
+from godwit.datacluster.ddl.statements import CreateDataset
+from godwit.datacluster.log.segments import FullError
 from godwit.spark.session import spark_session
 
 STATEMENT = """CREATE DATASET Reports (id BIGINT, kind STRING, severity DOUBLE, x DOUBLE, y DOUBLE,
@@ -70,19 +72,21 @@ def reports(count: int, random: Random) -> list[dict[str, object]]:
 
 
 class Cluster:
-    """A data cluster with one dataset, and when each position got in."""
+    """A data cluster with one dataset, and when each batch was stored."""
 
     def __init__(self, folder: Path) -> None:
         self.spark = spark_session(application="benchmark")
         self.storage = Storage(self.spark, Catalog(folder), folder)
         self._arrived = threading.Condition()
         self.batches: list[tuple[int, float]] = []
-        self.landing = Landing(
+        self.landing = DatasetService(
             self.storage, on_batch=self._on_batch, horizon=self.storage.last_batch
         )
-        self.landing.execute(parse(STATEMENT))
+        statement = parse(STATEMENT)
+        assert isinstance(statement, CreateDataset)
+        self.landing.execute(statement)
         self.inbox: Inbox = self.landing.inbox("Reports")
-        self._dataset = self.storage.definitions.known("Reports").id
+        self._dataset = self.storage.definitions.entry("Reports").id
 
     def _on_batch(self, name: str, batch: int) -> None:
         position = self.storage.files.progress(self._dataset).position
@@ -106,18 +110,6 @@ def incoming(records: Sequence[dict[str, object]], first: int) -> list[Incoming]
     return [Incoming("p", first + n, record, now_s) for n, record in enumerate(records)]
 
 
-def processor_s(process: int | None = None) -> float:
-    """Of a process and all that it started."""
-    folder = Path(f"/proc/{process or os.getpid()}")
-    try:
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        children = [each.read_text().split() for each in folder.glob("task/*/children")]
-    except FileNotFoundError:
-        return 0.0  # It has just ended.
-    own_s = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
-    return own_s + sum(processor_s(int(child)) for each in children for child in each)
-
-
 def fill(cluster: Cluster, records: Sequence[dict[str, object]], first: int) -> tuple[float, float]:
     """Seconds until all are accepted, and until all are in the dataset."""
     start = time.perf_counter()
@@ -136,7 +128,7 @@ def fill(cluster: Cluster, records: Sequence[dict[str, object]], first: int) -> 
 
 
 def trickle(cluster: Cluster, records: Sequence[dict[str, object]], first: int) -> np.ndarray:
-    """At a steady rate; how long each record takes to get in, in seconds."""
+    """Put records in at a steady rate; the seconds that each takes."""
     at_a_time = round(LATENCY_RECORDS_PER_S * INTERVAL_S)
     taken: list[tuple[int, float]] = []
     start = time.perf_counter()
@@ -148,14 +140,14 @@ def trickle(cluster: Cluster, records: Sequence[dict[str, object]], first: int) 
         taken.append((first + place + len(chunk) - 1, time.perf_counter()))
     cluster.wait_for(first + len(records) - 1)
     positions = np.array([position for position, _ in cluster.batches])
-    got_in = np.array([moment for _, moment in cluster.batches])
+    stored_s = np.array([moment for _, moment in cluster.batches])
     return np.array(
-        [got_in[np.searchsorted(positions, position)] - moment for position, moment in taken]
+        [stored_s[np.searchsorted(positions, position)] - moment for position, moment in taken]
     )
 
 
 def plain_s(records: Sequence[dict[str, object]], folder: Path, at_a_time: int) -> float:
-    """The same records, by pyarrow alone."""
+    """Seconds that pyarrow alone takes for the same records."""
     folder.mkdir()
     start = time.perf_counter()
     for place in range(0, len(records), at_a_time):
@@ -207,7 +199,7 @@ def _measure(folder: str, quick: bool) -> list[Row]:
 def rows(*, quick: bool) -> Iterator[list[Row]]:
     with (
         tempfile.TemporaryDirectory() as folder,
-        # Java is a child of the process that started it, and goes with it.
+        # Java is a child of the process that started it, and ends with it.
         multiprocessing.get_context("spawn").Pool(1) as pool,
     ):
         yield pool.apply(_measure, (folder, quick))

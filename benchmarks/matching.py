@@ -1,14 +1,14 @@
-"""How fast the matching index is, against asking every filter, on two workloads.
+"""Speed of the matching index against evaluating every filter, on two workloads.
 
     python -m benchmarks matching [--quick]
 
 W1  stock quotes (godwit.workloads.stocks): equality does most of the work.
 W2  ranges only (benchmarks/ranges.py): no equality at all.
 
-A match is timed up to its result and the number of keys in it, without going through the keys.
+A match is timed up to its result and the number of keys in it, without iterating over the keys.
 Every record that is timed against the naive index is first checked to give the same keys.  Times
-are medians of several passes and count this process only, because the machine may have other
-things to do; loading a million filters is timed by the clock on the wall.
+are medians of several passes, in processor time, because the machine may be busy; loading a million
+filters is measured in wall time.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from godwit.matching.index import MatchingIndex
 from godwit.workloads.stocks import StockMarket
 
 SEED = 1
-BATCH_SIZE = 256
+RECORDS = 1_024
 PASSES = 5
 PASS_MIN_S = 0.1
 CHURN_SLICES = 20
 
 
 class Workload:
-    """Filters and records to draw; `filters` gives the same ones again, as making them is slow."""
+    """Random filters and records; `filters` caches, because making them is slow."""
 
     def __init__(
         self, name: str, filter: Callable[[], Filter], record: Callable[[], Record]
@@ -87,11 +87,11 @@ def seconds(
 ) -> list[float]:
     """The median processor time of each of `works`, which take turns.
 
-    Short work is done several times in a row, so that it is not the refilling of caches that is
-    timed: the naive index reads every filter there is.
+    Short work is repeated in a row, so that refilling the caches is not what is timed: the naive
+    index reads every filter.
     """
-    # What was built before cannot become garbage now, and going through a million objects to
-    # find that out would be timed as if it were matching.
+    # What was built before cannot become garbage now; a collection that visits a million objects
+    # to find that out would be timed as matching.
     gc.collect()
     gc.freeze()
     times: list[list[float]] = [[] for _ in works]
@@ -107,52 +107,38 @@ def seconds(
 
 
 def throughput(
-    workload: Workload,
-    size: int,
-    *,
-    single_bar: float | None = None,
-    batch_bar: float | None = None,
-    naive_records: int = 16,
+    workload: Workload, size: int, *, bar: float | None = None, naive_records: int = 16
 ) -> list[Row]:
-    """Records matched per second, one at a time and in batches, against asking every filter."""
+    """Records matched per second, against evaluating every filter."""
     index, naive = workload.index(size), workload.naive(size)
-    records = [workload.record() for _ in range(4 * BATCH_SIZE)]
+    records = [workload.record() for _ in range(RECORDS)]
     few = records[:naive_records]
-    for record, matches in zip(few, index.match_batch(few), strict=True):
+    for record in few:
         expected = sorted(naive.match(record))
         assert sorted(index.match(record)) == expected, f"{workload.name}: {record}"
-        assert sorted(matches) == expected, f"{workload.name}, in a batch: {record}"
 
     def match_naively() -> None:
         for record in few:
             len(naive.match(record))
 
-    def match_singly() -> None:
+    def match() -> None:
         for record in records:
             len(index.match(record))
 
-    def match_in_batches() -> None:
-        for start in range(0, len(records), BATCH_SIZE):
-            for matches in index.match_batch(records[start : start + BATCH_SIZE]):
-                len(matches)
-
-    naive_s, single_s, batched_s = seconds(match_naively, match_singly, match_in_batches)
-    base, single, batched = len(few) / naive_s, len(records) / single_s, len(records) / batched_s
-    return [
-        Row("single, 1/s", workload.name, size, base, single, single / base, single_bar),
-        Row("batches, 1/s", workload.name, size, base, batched, batched / base, batch_bar),
-    ]
+    naive_s, index_s = seconds(match_naively, match)
+    base, measured = len(few) / naive_s, len(records) / index_s
+    return [Row("single, 1/s", workload.name, size, base, measured, measured / base, bar)]
 
 
 def memory(workload: Workload, size: int, *, bar: float | None = None) -> list[Row]:
-    """Bytes for each filter, when nobody else keeps any part of it."""
+    """Bytes for each filter, none of which is shared with other objects."""
     pickled = [pickle.dumps(filter) for filter in workload.filters(size)]
     record = workload.record()
     gc.collect()
     tracemalloc.start()
     index: MatchingIndex[int] = MatchingIndex()
     for key, data in enumerate(pickled):
-        index.add(key, pickle.loads(data))  # noqa: S301 (our own, from four lines above)
+        index.add(key, pickle.loads(data))  # noqa: S301 (our own, see above)
     index.match(record)
     gc.collect()
     bytes_traced, _ = tracemalloc.get_traced_memory()
@@ -177,7 +163,7 @@ def load(workload: Workload, size: int, *, bar_s: float | None = None) -> list[R
     index.match(workload.record())
     total_s = time.perf_counter() - start_all
     assert len(index) == size
-    records = [workload.record() for _ in range(BATCH_SIZE)]
+    records = [workload.record() for _ in range(RECORDS // 4)]
     (matching_s,) = seconds(lambda: [len(index.match(record)) for record in records])
     per_s = len(records) / matching_s
     name = workload.name
@@ -223,18 +209,18 @@ def churn(
 
 
 def rows(*, quick: bool) -> Iterator[list[Row]]:
-    """Every measurement, as it is made."""
+    """All measurements, one by one."""
     w1, w2 = stock_quotes(), ranges()
     yield throughput(w1, 100)
-    yield throughput(w1, 10_000, single_bar=300)
+    yield throughput(w1, 10_000, bar=300)
     yield throughput(w2, 100)
-    yield throughput(w2, 10_000, single_bar=25, batch_bar=60)
+    yield throughput(w2, 10_000, bar=25)
     if quick:
         yield memory(w1, 10_000)
         yield churn(w1, 10_000, changes=2_000)
         return
-    yield throughput(w1, 100_000, single_bar=1_500)
-    yield throughput(w2, 100_000, single_bar=70)
+    yield throughput(w1, 100_000, bar=1_500)
+    yield throughput(w2, 100_000, bar=70)
     yield memory(w1, 100_000, bar=250)
     yield memory(w2, 100_000, bar=700)
     yield churn(w1, 100_000, bar=1 / 3)

@@ -1,13 +1,12 @@
-"""What does a move cost?  Clients move about a busy network, and every delivery is judged.
+"""The cost of a move: clients move in a busy network, and every delivery is checked.
 
     python -m benchmarks.moving                         # 200 subscribers' and 50 publishers' moves
     python -m benchmarks.moving --kills 20              # ... while brokers are killed and restarted
 
-Broker processes, publishers at a steady rate, subscribers with different interests; all clients
-and the oracle are in this process.  Reported is how long a publisher's publications waited in the
-client, for each length of the path between its brokers, and how long moves took.  With `--kills`
-a move may lead nowhere; there are as many that arrive as were asked for, and more while brokers
-are killed.
+Broker processes, publishers at a steady rate, subscribers with different filters; all clients and
+the oracle are in this process.  It reports how long publications waited in a moving publisher, by
+the length of the path between its brokers, and how long moves took.  With `--kills` moves may fail;
+there are at least as many successful moves as requested, and more while brokers are killed.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from rich.table import Table
 from godwit.client import Client, Moved, connect
 from godwit.content.filters import Filter
 from godwit.errors import StayedError
-from godwit.network.processes import Processes
-from godwit.network.settings import network_of
 from godwit.overlay.topology import Topology, balanced_tree
+from godwit.runtime.processes import Processes
+from godwit.runtime.settings import network_of
 from godwit.simulation.oracle import Oracle
-from godwit.witness import WitnessedClient
+from godwit.testing.witness import WitnessedClient, wait_for_deliveries
 
 ADVERTISED = "class = '{name}' and n is present and third is present"
 WANTED = ("third = 0", "n < 50", "class = 'p0'", "n >= 30 and third = 1", "n is present")
-#: Longer than anything is under way.
+#: Longer than any delivery takes.
 SETTLE_S = 60.0
 PUBLISHERS, SUBSCRIBERS = 5, 10
 #: Between two moves of a client.
@@ -48,7 +47,7 @@ KILL_PAUSE_S_MAX = 3.0
 
 @dataclass(slots=True)
 class Travelled:
-    """What came of it."""
+    """The result."""
 
     oracle: Oracle
     topology: Topology
@@ -75,7 +74,7 @@ async def travel(
     url: Callable[[str], str] | None = None,
     when_quiet: Callable[[list[Client]], Awaitable[None]] | None = None,
 ) -> Travelled:
-    """Move clients about while publications keep coming, `per_s` of them; judge every delivery."""
+    """Move clients while they publish, `per_s` in all; check every delivery."""
     random, travelled = Random(seed), Travelled(Oracle(settle_s=SETTLE_S), topology)
     where = url or running.url
     async with _cast(topology, travelled.oracle, random, where) as (publishers, subscribers):
@@ -89,11 +88,11 @@ async def travel(
         ]
         killing = asyncio.create_task(_kill(running, kills, topology, random, travelled))
 
-        def is_tired(done: list[Moved], moves: int) -> bool:
+        def is_over(done: list[Moved], moves: int) -> bool:
             return len(done) >= moves and killing.done()
 
         async def walk(walker: WitnessedClient, moves: int, done: list[Moved]) -> None:
-            while not is_tired(done, moves):
+            while not is_over(done, moves):
                 await _walk(walker, topology, where, random, done, travelled.stayed)
 
         await asyncio.gather(
@@ -103,12 +102,12 @@ async def travel(
         for task in talking:
             task.cancel()
         await asyncio.gather(*talking, return_exceptions=True)
-        everybody = [each.client for each in (*publishers, *subscribers)]
-        await _arrive(everybody, travelled.oracle)
+        clients = [each.client for each in (*publishers, *subscribers)]
+        await wait_for_deliveries(travelled.oracle, *clients, within_s=SETTLE_S)
         if when_quiet is not None:
-            await when_quiet(everybody)
+            await when_quiet(clients)
         travelled.oracle.finish(time.time())
-        travelled.restarts = sum(client.restarts for client in everybody)
+        travelled.restarts = sum(client.restarts for client in clients)
     return travelled
 
 
@@ -119,17 +118,17 @@ async def _cast(
     """Publishers and subscribers."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def client(name: str) -> WitnessedClient:
-            connected = connect(where(random.choice(topology.brokers)), name=name)
-            witnessed = WitnessedClient(await stack.enter_async_context(connected), oracle)
-            stack.push_async_callback(witnessed.close)
-            return witnessed
+        async def enter(name: str) -> WitnessedClient:
+            client = connect(where(random.choice(topology.brokers)), name=name)
+            return await stack.enter_async_context(WitnessedClient(client, oracle))
 
-        publishers = [await client(f"p{number}") for number in range(PUBLISHERS)]
+        publishers = [await enter(f"p{number}") for number in range(PUBLISHERS)]
         for each in publishers:
             await each.advertise(Filter.parse(ADVERTISED.format(name=each.name)))
-        await publishers[-1].subscribe(Filter.parse(WANTED[0]))  # It moves as a whole.
-        subscribers = [await client(f"s{number}") for number in range(SUBSCRIBERS)]
+        await publishers[-1].subscribe(
+            Filter.parse(WANTED[0])
+        )  # Publisher and subscriber in one client.
+        subscribers = [await enter(f"s{number}") for number in range(SUBSCRIBERS)]
         for number, each in enumerate(subscribers):
             await each.subscribe(Filter.parse(WANTED[number % len(WANTED)]))
         yield publishers, subscribers
@@ -148,7 +147,7 @@ async def _talk(publisher: WitnessedClient, per_s: float, random: Random) -> Non
 async def _kill(
     running: Processes, kills: int, topology: Topology, random: Random, travelled: Travelled
 ) -> None:
-    """One broker after the other, and start each again before long."""
+    """Kill brokers one by one, and restart each soon."""
     for _ in range(kills):
         await asyncio.sleep(random.uniform(0.5, KILL_PAUSE_S_MAX))
         broker = random.choice(topology.brokers)
@@ -172,16 +171,6 @@ async def _walk(
         done.append(await walker.client.move(where(random.choice(elsewhere))))
     except StayedError as error:
         stayed.append(str(error))
-
-
-async def _arrive(clients: list[Client], oracle: Oracle) -> None:
-    """Wait for what is under way; what does not come is for the oracle to say."""
-    for client in clients:
-        await client.flush()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(SETTLE_S):
-            while oracle.is_owed:  # noqa: ASYNC110  The oracle is no asynchronous creature.
-                await asyncio.sleep(0.05)
 
 
 def quantile(values: list[float], share: float) -> float:

@@ -1,8 +1,8 @@
-"""GRAPE's choice: how long it takes, and how much has to be known for it, as candidates grow.
+"""GRAPE's choice: its duration and the size of its input, by number of candidates.
 
-The reference is the thesis's 70 ms for 63 candidates (5.2.2), at most, for a walk of all candidates
-from each.  A tenth of a second is what we promise for 1,000: the publisher's broker does nothing
-else meanwhile.  CPU time, and the shortest of several runs, because machines are shared.
+The reference is the thesis's 70 ms at most for 63 candidates (5.2.2), for a walk of all candidates
+from each.  The bar for 1,000 is a tenth of a second: the publisher's broker is blocked meanwhile.
+CPU time of the shortest of several runs, because machines are shared.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from time import process_time
 
 from benchmarks.report import Row
 from godwit.overlay.topology import balanced_tree
-from godwit.placement.letters import AllDelivered, write
-from godwit.placement.selection import Entry, candidates, choose
-from godwit.placement.settings import Metric
+from godwit.policies.placement.letters import TraceInformationAnswer, write
+from godwit.policies.placement.selection import Entry, candidates, choose
+from godwit.policies.placement.settings import Metric
 
 SIZES = (63, 125, 250, 500, 1000)
 SESSION = 100
@@ -25,7 +25,7 @@ REPEATS = 21
 
 
 def entries(brokers: int, random: Random) -> list[Entry]:
-    """A balanced tree in which every other broker has subscribers, most of them for a tenth."""
+    """A balanced tree; two thirds of its brokers have subscribers, half of those for a tenth."""
     shape = balanced_tree(brokers, fanout=2)
     found = []
     for name in shape.brokers:
@@ -76,7 +76,7 @@ def _choosing(known: list[Entry], primary: Metric) -> Row:
 
 
 def _letter(known: list[Entry]) -> Row:
-    size = len(write(AllDelivered("publisher", 1, 0.0, tuple(known)))) / len(known)
+    size = len(write(TraceInformationAnswer("publisher", 1, 0.0, tuple(known)))) / len(known)
     return Row(
         measure="bytes per candidate",
         workload="GRAPE",

@@ -1,9 +1,9 @@
-"""Staged balancing of BS3: how long a plan takes, how far a shuffle is from the best possible.
+"""Staged balancing of BS3: duration of a plan, and distance of a shuffle from the optimum.
 
-The reference is the paper's algorithm in plain Python: loads of source and target summed anew after
-each step, dictionaries and sets.  For LDM and SDM it takes so long that it is measured over the
-first steps, as time for each step.  CPU time, and the shortest of several runs, because machines
-are shared.
+The reference is the paper's algorithm in plain Python: loads of source and target are summed again
+after each step, with dictionaries and sets.  For LDM and SDM it is so slow that only the first
+steps are measured, as time for each step.  CPU time of the shortest of several runs, because
+machines are shared.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from time import process_time
 import numpy as np
 
 from benchmarks.report import Row
-from godwit.balance.bounds import lower_bound
-from godwit.balance.improving import improved
-from godwit.balance.migrating import Strategy, migrating
-from godwit.balance.model import Ints, Subscribers, loads
-from godwit.balance.shuffle import greedy_shuffle
-from godwit.balance.staged import Stage, Thresholds, plan
+from godwit.policies.staged.bounds import lower_bound
+from godwit.policies.staged.improving import improved
+from godwit.policies.staged.loads import Ints, Subscribers, loads
+from godwit.policies.staged.migrating import Strategy, migrating
+from godwit.policies.staged.planning import BalancingStage, BalancingThresholds, plan
+from godwit.policies.staged.shuffle import greedy_shuffle
 from godwit.workloads.audience import audience
 
 BROKERS, SUBSCRIBERS, BE = 10, 10_000, 1_000
@@ -59,16 +59,16 @@ def _shortest_s(act: Callable[[], object], repeats: int = REPEATS) -> float:
     return min(taken)
 
 
-def _fresh(subscribers: Subscribers) -> Subscribers:
-    """Nothing that was computed before helps."""
+def _uncached(subscribers: Subscribers) -> Subscribers:
+    """A copy without cached results."""
     return Subscribers(subscribers.starts, subscribers.held, subscribers.rates)
 
 
 def _migrating(subscribers: Subscribers, home: Ints, strategy: Strategy) -> list[Row]:
-    thresholds = Thresholds(ALPHA, gamma=9.0)
+    thresholds = BalancingThresholds(ALPHA, gamma=9.0)
     made = plan(subscribers, home, BROKERS, thresholds, strategy)
-    assert made.stage is Stage.MIGRATING
-    taken_s = _shortest_s(lambda: plan(_fresh(subscribers), home, BROKERS, thresholds, strategy))
+    assert made.stage is BalancingStage.MIGRATING
+    taken_s = _shortest_s(lambda: plan(_uncached(subscribers), home, BROKERS, thresholds, strategy))
     steps = len(migrating(subscribers, home, BROKERS, ALPHA, 0.0, strategy))
     plain_s = _shortest_s(lambda: _Plain(subscribers, home).migrate(strategy, PLAIN_STEPS), 1)
     name, size = strategy.value.upper(), len(subscribers.held)
@@ -79,12 +79,12 @@ def _migrating(subscribers: Subscribers, home: Ints, strategy: Strategy) -> list
 
 
 def _shuffling(subscribers: Subscribers, home: Ints) -> list[Row]:
-    thresholds = Thresholds(0.05, gamma=0.1)
-    assert plan(subscribers, home, BROKERS, thresholds).stage is Stage.SHUFFLE
-    taken_s = _shortest_s(lambda: plan(_fresh(subscribers), home, BROKERS, thresholds))
+    thresholds = BalancingThresholds(0.05, gamma=0.1)
+    assert plan(subscribers, home, BROKERS, thresholds).stage is BalancingStage.SHUFFLE
+    taken_s = _shortest_s(lambda: plan(_uncached(subscribers), home, BROKERS, thresholds))
     plain_s = _shortest_s(lambda: _Plain(subscribers, home).shuffle(), 1)
-    improving_s = _shortest_s(lambda: improved(_fresh(subscribers), BROKERS), 1)
-    bound_s = _shortest_s(lambda: lower_bound(_fresh(subscribers), BROKERS), 1)
+    improving_s = _shortest_s(lambda: improved(_uncached(subscribers), BROKERS), 1)
+    bound_s = _shortest_s(lambda: lower_bound(_uncached(subscribers), BROKERS), 1)
     size = len(subscribers.held)
     return [
         _row("GSH", "plan, s", taken_s, PLAN_BAR_S, plain_s, size),
@@ -105,7 +105,7 @@ def _distances(subscribers: Subscribers) -> list[Row]:
 
 
 class _Plain:
-    """Algorithm 1 as one would write it down."""
+    """Algorithm 1, written directly."""
 
     def __init__(self, subscribers: Subscribers, home: Ints) -> None:
         self.rates: list[float] = subscribers.rates.tolist()

@@ -1,4 +1,4 @@
-"""The shuffle as a Spark job, at full size: how long it takes and how even it is.
+"""Duration and balance of the shuffle as a Spark job, at full size.
 
 python -m benchmarks.planning_on_spark [--subscribers 1000000] [--be 100000] [--brokers 10]
 """
@@ -24,7 +24,7 @@ RATE_MEAN, RATE_DEVIATION, RATE_MIN = 20e3, 4e3, 1e3
 
 
 def write_holdings(folder: Path, subscribers: int, be: int, random: np.random.Generator) -> int:
-    """10 to 30 of the BE subscriptions each, all alike; how many that are together."""
+    """10 to 30 BE subscriptions for each subscriber, drawn uniformly; returns how many in all."""
     total = 0
     for number, people in enumerate(np.array_split(np.arange(subscribers), FILES)):
         counts = random.integers(HELD_MIN, HELD_MAX + 1, len(people))

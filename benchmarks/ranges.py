@@ -1,6 +1,6 @@
-"""Workload W2: conjunctions of ranges and nothing else, so that there is no equality to hash on.
+"""Workload W2: conjunctions of ranges only, without an equality to hash on.
 
-Twenty numeric attributes, every record has them all.  A filter has 3 to 6 ranges on distinct
+Every record has twenty numeric attributes.  A filter has 3 to 6 ranges on distinct
 attributes, popular ones by Zipf's law; half of the ranges have two sides.  The share of records
 that a filter matches is log-uniform between 0.1% and 1%, and is divided at random among its ranges.
 """

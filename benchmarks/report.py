@@ -1,4 +1,4 @@
-"""One measurement as a row, and rows as a table a person can read."""
+"""A measurement as a row, and rows as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement.  `bar` is what was promised, and `holds` whether it was kept."""
+    """One measurement; `holds` is whether `compared` reaches the `bar`."""
 
     measure: str
     workload: str

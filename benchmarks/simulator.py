@@ -1,15 +1,15 @@
-"""How many messages simulated brokers handle in a second of wall time, and in how much memory.
+"""Messages that simulated brokers handle in a second of wall time, and the memory that takes.
 
     python -m benchmarks simulator [--quick]
 
 GS1  the thesis's cluster setup: 127 brokers, 30 publishers, 6,000 subscribers, each publisher's
      spread over 16 brokers; the full run is 18 simulated minutes.
 
-The reference is the bare agenda: planning and doing nothing, as often per second as it can.  It
-stands for the machine, so the ratio can be compared where the speed cannot.  Speeds are taken over
-slices of a run, with the bare agenda measured around each; the median is reported.  "checked" has
-the oracle watching; the bar is for the simulator without it.  The brokers' own invariants are
-checked in tests only.
+The reference is the bare agenda: empty actions planned and executed in a second.  It stands for the
+machine, so ratios can be compared between machines, speeds cannot.  Speeds are measured over slices
+of a run, with the bare agenda measured around each; the median is reported.  "checked" is with the
+oracle; the bar is for the simulator without it.  The brokers' own invariants are checked in tests
+only.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks.report import Row
+from benchmarks.usage import peak_mebibytes
+from godwit.demos.stocks.stock_scenario import StockScenario
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.oracle import Oracle
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
-from godwit.simulation.stock_scenario import StockScenario
 
 SEED = 1
 SLICES = 30
@@ -80,19 +80,12 @@ def full_run(scenario: StockScenario) -> tuple[float, float, int, int, int]:
     return minutes, peak_mebibytes(), counted.handled, counted.deliveries, oracle.violation_count
 
 
-def peak_mebibytes() -> float:
-    """The most memory this process has had.  (ru_maxrss would start with its parent's peak.)"""
-    status = Path("/proc/self/status").read_text()
-    (peak,) = [line.split() for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(peak[1]) / 1024
-
-
 def rows(*, quick: bool) -> Iterator[list[Row]]:
     short = StockScenario(duration_s=100.0 if quick else 180.0)
     yield [speed(short, checked=False, bar=HANDLED_PER_S_BAR)]
     yield [speed(short, checked=True, bar=None)]
     whole = StockScenario(duration_s=120.0 if quick else 18 * 60.0)
-    # In a process of its own: the peak of memory is the run's and nobody else's.
+    # In a separate process, so that the peak of memory is that of this run.
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         minutes, mebibytes, handled, deliveries, violations = pool.apply(full_run, (whole,))
     figures = [

@@ -1,10 +1,10 @@
-"""Does it last?  Steady publications, connections that break at random, every delivery judged.
+"""Soak: steady publications, connections that break at random, every delivery checked.
 
     python -m benchmarks.soak --minutes 5
 
-First the highest rate is measured that a publisher reaches through one broker process with a few
-subscribers, all of them and the oracle in this process; then it goes on at 80% of it.  Losses,
-duplicates and memory that grows would show.
+First it measures the highest rate of a publisher through one broker process to a few subscribers,
+with all clients and the oracle in this process; then it runs at 80% of that rate.  It shows losses,
+duplicates and growing memory.
 """
 
 from __future__ import annotations
@@ -29,47 +29,47 @@ from rich.table import Table
 
 from godwit.client import connect
 from godwit.content.filters import Filter
-from godwit.network.processes import Processes
-from godwit.network.settings import network_of
 from godwit.overlay.topology import Topology, chain
+from godwit.runtime.processes import Processes
+from godwit.runtime.settings import network_of
 from godwit.simulation.oracle import Oracle
-from godwit.witness import WitnessedClient
+from godwit.testing.witness import WitnessedClient, wait_for_deliveries
 
 ADVERTISED = Filter.parse("class = 'SOAK' and n is present and third is present")
 WANTED = ("n < 50", "n >= 50 and third = 0", "third = 1", "class = 'SOAK'")
 CAPACITY_S = 10.0
 SHARE_OF_CAPACITY = 0.8
-#: Longer than anything is under way, also to a client that was away.
+#: Longer than any delivery takes, also to a client that was disconnected.
 SETTLE_S = 30.0
 TICK_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The state of affairs at one moment."""
+    """Figures at one moment."""
 
     at_s: float
     published: int
     delivered: int
     broken: int
-    """Connections so far that were broken."""
+    """Connections broken so far."""
 
     memory_bytes: int
-    """Resident, of all brokers."""
+    """Resident memory of all brokers."""
 
 
 @dataclass(slots=True)
 class Soaked:
-    """What came of it."""
+    """The result."""
 
     oracle: Oracle
     samples: list[Sample] = field(default_factory=list)
     seconds: float = 0.0
     duplicates: int = 0
-    """Which clients noticed and dropped."""
+    """Deliveries that clients recognised as duplicates and dropped."""
 
     restarts: int = 0
-    """Sessions that a broker had forgotten."""
+    """Sessions that a broker had lost."""
 
     @property
     def rate_per_s(self) -> float:
@@ -77,7 +77,7 @@ class Soaked:
 
     @property
     def growth_bytes(self) -> int:
-        """From the second sample, when everything has been in use, to the last."""
+        """From the second sample, after warming up, to the last."""
         return self.samples[-1].memory_bytes - self.samples[1].memory_bytes
 
 
@@ -91,7 +91,7 @@ async def soak(
     seed: int = 1,
     on_sample: Callable[[Sample], None] = lambda _: None,
 ) -> Soaked:
-    """Publish at a steady rate for so long, break connections at random, judge every delivery."""
+    """Publish at a steady rate, break connections at random, check every delivery."""
     soaked = Soaked(Oracle(settle_s=SETTLE_S))
     async with _cast(topology, soaked.oracle) as (running, publisher, clients):
         breaker = _Breaker(clients, breaks_per_s, Random(seed))
@@ -110,11 +110,11 @@ async def soak(
             await _publish(publisher, seconds, per_s)
             breaking.cancel()
             sampling.cancel()
-        await _arrive(publisher, soaked.oracle)
+        await wait_for_deliveries(soaked.oracle, publisher.client, within_s=SETTLE_S)
         soaked.seconds = time.monotonic() - start_s
         await sample(soaked.seconds)
         soaked.oracle.finish(time.time())
-        soaked.duplicates = sum(each.client.session.duplicates for each in clients)
+        soaked.duplicates = sum(each.client.session.deliveries.duplicates for each in clients)
         soaked.restarts = sum(each.client.session.restarts for each in clients)
     return soaked
 
@@ -123,15 +123,14 @@ async def soak(
 async def _cast(
     topology: Topology, oracle: Oracle
 ) -> AsyncIterator[tuple[Processes, WitnessedClient, list[WitnessedClient]]]:
-    """Brokers, a publisher, and everybody: the publisher and the subscribers."""
+    """Brokers, the publisher, and all clients: the publisher and the subscribers."""
     async with contextlib.AsyncExitStack() as stack:
         running = await stack.enter_async_context(Processes(network_of(topology, http_port=0)))
         clients: list[WitnessedClient] = []
         for number in range(1 + len(WANTED)):
             broker = topology.brokers[number % len(topology.brokers)]
-            client = connect(running.url(broker), name=f"c{number}")
-            clients.append(WitnessedClient(await stack.enter_async_context(client), oracle))
-            stack.push_async_callback(clients[-1].close)
+            client = WitnessedClient(connect(running.url(broker), name=f"c{number}"), oracle)
+            clients.append(await stack.enter_async_context(client))
         publisher, *subscribers = clients
         await publisher.advertise(ADVERTISED)
         for subscriber, text in zip(subscribers, WANTED, strict=True):
@@ -150,15 +149,6 @@ async def _publish(publisher: WitnessedClient, seconds: float, per_s: float) -> 
         number += 1
 
 
-async def _arrive(publisher: WitnessedClient, oracle: Oracle) -> None:
-    """Wait for what is under way; what does not come is for the oracle to say."""
-    await publisher.client.flush()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(SETTLE_S):
-            while oracle.is_owed:  # noqa: ASYNC110  The oracle is no asynchronous creature.
-                await asyncio.sleep(0.05)
-
-
 async def _regularly(do: Callable[[float], Any], interval_s: float) -> None:
     start_s = time.monotonic()
     while True:
@@ -167,7 +157,7 @@ async def _regularly(do: Callable[[float], Any], interval_s: float) -> None:
 
 
 class _Breaker:
-    """Breaks connections as a network would: nobody is told, and what is under way is gone."""
+    """Breaks connections as a network does: without a goodbye, losing what is in flight."""
 
     def __init__(self, clients: list[WitnessedClient], per_s: float, random: Random) -> None:
         self.broken = 0
@@ -178,7 +168,7 @@ class _Breaker:
     async def run(self) -> None:
         while self._per_s:
             await asyncio.sleep(self._random.expovariate(self._per_s))
-            connection = self._random.choice(self._clients).client.line.connection
+            connection = self._random.choice(self._clients).client.broker_connection.connection
             if connection is not None and connection._transport is not None:  # noqa: SLF001
                 connection._transport.abort()  # noqa: SLF001
                 self.broken += 1
@@ -196,7 +186,7 @@ def _memory_bytes(running: Processes) -> int:
 
 
 async def capacity(topology: Topology, seconds: float) -> float:
-    """Publications in a second, as fast as it goes."""
+    """Publications per second at most."""
     return (await soak(topology, seconds=seconds, per_s=inf)).rate_per_s
 
 
@@ -231,7 +221,7 @@ def main() -> int:
     topology = chain(1)
     most_per_s = uvloop.run(capacity(topology, CAPACITY_S))
     per_s = SHARE_OF_CAPACITY * most_per_s
-    console.print(f"capacity {most_per_s:,.0f} a second; {per_s:,.0f} a second from here on")
+    console.print(f"capacity {most_per_s:,.0f} a second; running at {per_s:,.0f} a second")
     soaked = uvloop.run(
         soak(
             topology,

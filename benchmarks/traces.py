@@ -3,12 +3,12 @@
     python -m benchmarks traces [--quick]
 
 The cost is measured on GS1 while publishing: two simulations take turns, slice by slice, one of
-them traced; in processor time, because on a busy machine the wall clock measures the neighbours.
-The thread that writes counts as well.  The first turn is slower, because libraries are loaded: the
-median of several counts.
+them traced; in processor time, because on a busy machine the wall clock also measures other
+processes.  The writing thread is included.  The first turn is slower, because libraries are loaded;
+the median of several is reported.
 
-The long trace is a short one over and over, with later times, higher numbers and delays that are
-all different.  The metrics run in a process of their own, so that its peak of memory is theirs.
+The long trace is a short one repeated, with later times, higher numbers and different delays.  The
+metrics run in a separate process, so that the peak of memory is theirs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.report import Row
+from benchmarks.usage import peak_mebibytes
+from godwit.demos.stocks.stock_scenario import StockScenario
 from godwit.lab.metrics import STAGES
-from godwit.lab.reading import read_trace
-from godwit.lab.stages import Span
+from godwit.lab.metrics.reading import read_trace
+from godwit.lab.metrics.stages import Span
 from godwit.simulation.observers import Observer
+from godwit.simulation.simulation_trace import SimulationTrace
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
-from godwit.simulation.stock_scenario import StockScenario
-from godwit.simulation.tracing import Tracing
 from godwit.spark.session import spark_session
 from godwit.trace.recorder import Recorder
 from godwit.trace.rows import ROWS_PER_GROUP
@@ -64,11 +65,11 @@ def traced_speed(folder: Path, *, turns: int) -> Row:
 
 
 def _turn(folder: Path) -> tuple[float, float]:
-    """Messages handled in a second of processor time without a trace; the part left with it."""
+    """Messages handled in a second of processor time without a trace; the ratio with one."""
     counted = Statistics()
     untraced = _joined(counted)
     with TraceWriter(folder) as writer:
-        tracing = Tracing(Recorder(writer))
+        tracing = SimulationTrace(Recorder(writer))
         traced = _joined(Statistics(), tracing)
         tracing.read_gauges(traced)
         handled, untraced_s, start_s = counted.handled, 0.0, time.process_time()
@@ -78,7 +79,7 @@ def _turn(folder: Path) -> tuple[float, float]:
             untraced.run(until_s=until_s)
             untraced_s += time.thread_time() - slice_start_s
             traced.run(until_s=until_s)
-    # All that was not for the one was for the other.
+    # The rest of the processor time was for the traced one.
     traced_s = time.process_time() - start_s - untraced_s
     return (counted.handled - handled) / untraced_s, untraced_s / traced_s
 
@@ -94,7 +95,7 @@ def _publishing_s() -> float:
 
 
 def prolong(short: Path, folder: Path, *, rows: int) -> float:
-    """Write a trace of so many rows; the answer is when it ends."""
+    """Write a trace of so many rows; returns its end."""
     tables = {name: pq.read_table(short / name, schema=TABLES[name]) for name in TABLES}
     times: int = -(-rows // sum(table.num_rows for table in tables.values()))
     random = np.random.default_rng(SEED)
@@ -110,7 +111,7 @@ def prolong(short: Path, folder: Path, *, rows: int) -> float:
 
 
 def _later(table: pa.Table, number: int, random: np.random.Generator) -> pa.Table:
-    """The table once more, `number` runs later."""
+    """A copy of the table, `number` runs later."""
     columns = dict(zip(table.column_names, table.columns, strict=True))
     columns["time_s"] = pa.array(columns["time_s"].to_numpy() + number * SCENARIO.duration_s)
     if "sequence" in columns:
@@ -123,7 +124,7 @@ def _later(table: pa.Table, number: int, random: np.random.Generator) -> pa.Tabl
 
 
 def stage_speeds(folder: Path, end_s: float) -> list[Row]:
-    """Each metric over the whole trace: rows of the tables it reads, in a second."""
+    """Each metric over the whole trace: rows per second of the tables it reads."""
     session = spark_session(application="benchmark")
     trace = read_trace(session, folder)
     rows = {name: frame.count() for name, frame in trace.items()}
@@ -138,21 +139,15 @@ def stage_speeds(folder: Path, end_s: float) -> list[Row]:
         found.append(Row(f"{name}, rows/s", "trace", read, None, read / spent_s, read / spent_s))
     size = sum(rows.values())
     found.append(Row("all metrics, s", "trace", size, None, total_s, total_s))
-    gateway = session.sparkContext._gateway  # noqa: SLF001  There is no other way to it.
+    gateway = session.sparkContext._gateway  # noqa: SLF001  Has no public name.
     assert gateway is not None
-    java, python = _peak_mebibytes(gateway.proc.pid), _peak_mebibytes("self")
+    java, python = peak_mebibytes(gateway.proc.pid), peak_mebibytes("self")
     session.stop()
     return [
         *found,
         Row("MiB of Java", "trace", size, None, java, java, JAVA_MIB_BAR, is_at_most=True),
         Row("MiB of Python", "trace", size, None, python, python),
     ]
-
-
-def _peak_mebibytes(process: int | str) -> float:
-    status = Path(f"/proc/{process}/status").read_text()
-    (peak,) = [line.split() for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(peak[1]) / 1024
 
 
 def rows(*, quick: bool) -> Iterator[list[Row]]:

@@ -1,10 +1,10 @@
-"""Channels: one query that many subscribers ask, each with arguments of its own.
+"""Channels: one query for many subscribers, each with its own arguments.
 
-    python examples/channels.py        # needs godwit[datacluster]; takes half a minute, for Spark
+    python examples/channels.py    # needs godwit[datacluster]; Spark takes half a minute to start
 
 Two brokers and a data cluster on this machine.  A thermometer publishes readings at one broker, a
-feed makes them records of a dataset, and a channel finds those that are too warm.  Alice is a
-client, who moves to another broker in between; the display in the hall only speaks HTTP.
+feed stores them in a dataset, and a channel finds those that are too warm.  Alice is a client that
+moves to another broker in between; the display in the hall uses HTTP.
 """
 
 from __future__ import annotations
@@ -17,8 +17,13 @@ import httpx
 import msgspec
 
 import godwit
-from godwit.network import NetworkSettings, ServiceSettings, Together, network_of
-from godwit.overlay.topology import chain
+from godwit.runtime import (
+    LocalDeployment,
+    NetworkSettings,
+    ServiceSettings,
+    chain,
+    network_of,
+)
 
 READINGS = "class = 'READING' and room is a string and celsius is a number"
 STATEMENTS = (
@@ -30,7 +35,7 @@ STATEMENTS = (
 
 
 def network(folder: str) -> NetworkSettings:
-    """As a file for `godwit up` would say it, on any free ports."""
+    """The settings of a network file for `godwit up`, on any free ports."""
     services = ServiceSettings(
         datacluster={"listen": "127.0.0.1:0", "folder": folder, "master": "local[2]"}
     )
@@ -38,14 +43,14 @@ def network(folder: str) -> NetworkSettings:
 
 
 async def post(url: str, **request: object) -> Any:
-    """What any program can do, in any language."""
+    """A request that a program in any language can send."""
     async with httpx.AsyncClient(timeout=120) as http:
         response = await http.post(url, json=request)
         response.raise_for_status()
         return response.json()
 
 
-async def follow(network: Together) -> None:
+async def follow(network: LocalDeployment) -> None:
     brokers = network.brokers
     async with (
         godwit.connect(brokers.url("B1"), name="alice") as alice,
@@ -61,11 +66,11 @@ async def follow(network: Together) -> None:
         await thermometer.advertise(READINGS)
         for celsius in (21.5, 24.5):
             await thermometer.publish({"class": "READING", "room": "kitchen", "celsius": celsius})
-        print("alice is told of", (await anext(events)).content)
+        print("alice received", (await anext(events)).content)
 
         await alice.move(brokers.url("B2"))
         await thermometer.publish({"class": "READING", "room": "kitchen", "celsius": 27.0})
-        print("alice, at another broker, of", (await anext(events)).content)
+        print("alice, at another broker, received", (await anext(events)).content)
 
         answer = await post(f"{hall}/results", session=session, wait_s=60)
         print("the hall shows", [row for part in answer["results"] for row in part["rows"]])
@@ -74,7 +79,7 @@ async def follow(network: Together) -> None:
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with Together(network(folder)) as running:
+        async with LocalDeployment(network(folder)) as running:
             for text in STATEMENTS:
                 await post(f"{running.services['datacluster'].url}/statement", text=text)
             await follow(running)

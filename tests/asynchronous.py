@@ -1,4 +1,4 @@
-"""How a test runs a scenario of asynchronous code: in a loop of its own, and never for ever."""
+"""Runs an asynchronous scenario of a test in a new loop, with a timeout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCENARIO_S = 20.0
 
 
 def run(scenario: Coroutine[Any, Any, T], *, within_s: float = SCENARIO_S) -> T:
-    """The result of `scenario`; whatever it awaits, it has to be over in time."""
+    """The result of `scenario`; TimeoutError if it takes too long."""
 
     async def bounded() -> T:
         async with asyncio.timeout(within_s):
@@ -22,6 +22,6 @@ def run(scenario: Coroutine[Any, Any, T], *, within_s: float = SCENARIO_S) -> T:
 
 
 async def until(done: Callable[[], bool]) -> None:
-    """Let everybody else go on until something is so; `run` sees to it that this ends."""
-    while not done():  # noqa: ASYNC110  What is waited for has no event of its own.
+    """Poll until `done()` is true; the timeout of `run` bounds this."""
+    while not done():  # noqa: ASYNC110  There is no event for it.
         await asyncio.sleep(0.001)

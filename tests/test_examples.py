@@ -12,8 +12,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 PRINTED = {
     "channels.py": """\
-alice is told of {'room': 'kitchen', 'celsius': 24.5}
-alice, at another broker, of {'room': 'kitchen', 'celsius': 27.0}
+alice received {'room': 'kitchen', 'celsius': 24.5}
+alice, at another broker, received {'room': 'kitchen', 'celsius': 27.0}
 the hall shows [{'room': 'kitchen', 'celsius': 27.0}]
 """
 }

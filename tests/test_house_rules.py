@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -17,63 +20,54 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 FILE_LINES_MAX = 500
 FILE_LINES_MEDIAN_MAX = 200
 FUNCTION_LINES_MAX = 60
+#: Files on the way of a publication through one broker.
+WAY_FILES_MAX = 14
 
-#: What each package may import of ours, besides itself and EVERYBODYS.  Arrows point down only.
-ALLOWED = {
-    "content": set[str](),
-    "matching": {"content"},
-    "broker": {"content"},
-    "overlay": {"content", "matching", "broker"},
-    "trace": {"content", "broker"},
-    "migration": {"content"},
-    "placement": {"content", "broker"},
-    "simulation": {"content", "broker", "overlay", "migration", "trace", "workloads"},
-    "workloads": {"content"},
-    "wire": {"content"},
-    "client": {"content", "matching", "migration", "wire", "rest"},
-    "network": {"content", "broker", "overlay", "placement", "trace", "wire", "channels", "rest"},
-    "storms": {
-        "content", "broker", "overlay", "migration", "client", "network", "testing",
-    },
-    "spark": set[str](),
-    "lab": {"trace", "spark"},
-    "balance": set[str](),
-    "channels": {"content"},
-    "datacluster": {"content", "spark", "channels", "client", "rest", "wire"},
-    "coordinator": {"content", "balance", "spark", "rest", "wire"},
-    "rest": {"content", "wire", "channels"},
-    "emergencies": {"content", "client", "network", "overlay", "rest", "workloads"},
-    "experiments": {
-        "content", "broker", "overlay", "simulation", "trace", "workloads", "network", "lab",
-        "live", "placement", "balance", "channels", "coordinator", "datacluster", "emergencies",
-        "rest", "spark",
-    },
+#: From the ground up: a package imports only from those that stand before it, and itself.
+#: Each storey begins with its name.  A module outside any package stands here as one, too.
+STOREYS = {
+    "language": ("errors", "config", "content", "matching", "profile"),
+    "pure": ("workloads", "broker", "overlay", "migration", "policies"),
+    "protocol": ("protocol", "http", "api", "client"),
+    "drivers": (
+        "spark", "trace", "simulation", "sharing", "runtime",
+        "datacluster.model", "datacluster.ddl", "datacluster.sql",
+        "datacluster.disk", "datacluster.catalog", "datacluster.log", "datacluster.datasets",
+        "datacluster.channels", "datacluster",
+        "coordinator",
+    ),
+    "laboratory": ("lab", "testing", "demos", "experiments"),
+    "front": ("web", "cli", "__init__", "__main__"),
 }  # fmt: skip
-EVERYBODYS = {"errors", "config"}
-#: Who may import experiments: they are for those who run them, and nothing depends on one.
-OF_EXPERIMENTS = {"experiments", "cli"}
+ORDER = [package for packages in STOREYS.values() for package in packages]
+#: `godwit` itself is what applications import: it stands on the client.
+FACE = {"errors", "content", "client"}
+#: Drivers of the same broker, which do not know each other.
+APART = {("runtime", "simulation"), ("sharing", "simulation")}
 #: Modules of other packages that are pure as well.
 PURE_MODULES = {
+    "api/coordinator_api.py",
+    "client/client_requests.py",
+    "client/client_session.py",
+    "client/deliveries.py",
+    "client/held_publications.py",
     "client/holdings.py",
-    "client/post.py",
-    "client/session.py",
-    "coordinator/core.py",
+    "client/stream_endpoint.py",
+    "coordinator/broker_records.py",
+    "coordinator/coordinator_core.py",
     "coordinator/deciding.py",
-    "coordinator/records.py",
     "coordinator/registry.py",
     "coordinator/rounds.py",
     "coordinator/situation.py",
-    "rest/bcs.py",
-    "rest/operations.py",
-    "wire/frames.py",
-    "wire/stream.py",
+    "http/operations.py",
+    "protocol/frames.py",
+    "protocol/stream.py",
+    "sharing/rates.py",
+    "sharing/shared_subscriptions.py",
 }
-#: Packages at the top, which may use everything.
-TOP = {"cli"}
 #: Packages without I/O, clock or chance: everything they do follows from their arguments.
 PURE = {
-    "content", "matching", "broker", "overlay", "migration", "placement", "balance", "channels",
-    "workloads",
+    "content", "matching", "profile", "broker", "overlay", "migration", "policies", "workloads",
 }  # fmt: skip
 #: ... except these, which read what the others work on.
 READERS = {"workloads/quotes.py", "workloads/road_files.py"}
@@ -81,6 +75,8 @@ IMPURE_MODULES = {
     "asyncio", "datetime", "os", "pathlib", "pyspark", "secrets", "select", "socket", "subprocess",
     "threading", "time",
 }  # fmt: skip
+#: Names that a reader expects in more than one package.
+COMMON_FILES = {"__init__.py", "settings.py", "server.py", "errors.py"}
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -97,26 +93,81 @@ def of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+def place(name: str) -> int:
+    """Where a module stands in ORDER: the entry that is most of its name."""
+    words = name.split(".")
+    for length in range(len(words), 0, -1):
+        if ".".join(words[:length]) in ORDER:
+            return ORDER.index(".".join(words[:length]))
+    raise AssertionError(f"{words[0]} is new: say in STOREYS where it stands")
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=of)
-def test_arrows_point_down(path: Path) -> None:
-    parts = path.relative_to(PACKAGE).parts
-    if len(parts) == 1 or parts[0] in TOP:
-        return  # demo.py, cli/: the top may use everything.
-    package = parts[0]
-    assert package in ALLOWED, f"{package}/ is new: say in ALLOWED what it may import"
+def test_a_package_imports_only_from_those_before_it(path: Path) -> None:
+    module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    here = place(module)
     for name in imports(ast.parse(path.read_text())):
-        if name.startswith("godwit."):
-            used = name.split(".")[1]
-            assert used in ALLOWED[package] | {package, "errors", "config"}, (
-                f"{package}/ imports {used}/"
-            )
+        if not name.startswith("godwit."):
+            continue
+        used = name.removeprefix("godwit.")
+        assert place(used) <= here, f"{ORDER[here]} imports {ORDER[place(used)]}, which is above it"
+        first, second = module.split(".")[0], used.split(".")[0]
+        assert (first, second) not in APART, f"{first}/ and {second}/ do not know each other"
+        assert module != "__init__" or second in FACE, f"godwit imports {second}/"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=of)
-def test_nothing_depends_on_an_experiment(path: Path) -> None:
-    if path.relative_to(PACKAGE).parts[0] not in OF_EXPERIMENTS:
-        names = list(imports(ast.parse(path.read_text())))
-        assert not [name for name in names if name.startswith("godwit.experiments")]
+def test_architecture_md_has_the_same_packages_in_the_same_order() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    table = text.split("## The packages", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (\w*) ?\| `(\w+)` \|", table, flags=re.MULTILINE)
+    storeys: dict[str, list[str]] = {}
+    for storey, package in rows:
+        name = storey or next(reversed(storeys))
+        storeys.setdefault(name, []).append(package)
+    expected = {
+        storey: [name for name in names if "." not in name and not name.startswith("__")]
+        for storey, names in STOREYS.items()
+    }
+    assert storeys == expected
+    for package in (name for names in storeys.values() for name in names):
+        if package != "web":
+            assert (PACKAGE / package).exists() or (PACKAGE / f"{package}.py").exists(), package
+
+
+def test_architecture_md_fits_three_pages() -> None:
+    words = (ROOT / "ARCHITECTURE.md").read_text().split()
+    assert len(words) <= 600 * 3, "three pages: point to decision records instead"
+
+
+def test_no_file_name_stands_in_two_packages() -> None:
+    """A reader who hears `rates.py` knows which one is meant."""
+    packages: dict[str, set[str]] = {}
+    for path in SOURCES:
+        module = path.relative_to(PACKAGE)
+        if path.name not in COMMON_FILES:
+            packages.setdefault(path.name, set()).add(module.parts[0])
+    assert not {name: found for name, found in packages.items() if len(found) > 1}
+
+
+def test_no_public_class_name_stands_in_two_packages() -> None:
+    packages: dict[str, set[str]] = {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                top = path.relative_to(PACKAGE).parts[0]
+                packages.setdefault(node.name, set()).add(top)
+    assert not {name: found for name, found in packages.items() if len(found) > 1}
+
+
+def test_every_package_says_what_its_files_are() -> None:
+    for init in PACKAGE.rglob("__init__.py"):
+        if init.parent == PACKAGE:
+            continue
+        header = ast.get_docstring(ast.parse(init.read_text())) or ""
+        for path in init.parent.iterdir():
+            name = f"{path.name}/" if path.is_dir() else path.name
+            if name != "__init__.py" and not name.startswith("__pycache__"):
+                assert name in header, f"{of(init)} does not say what {name} is"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=of)
@@ -139,6 +190,35 @@ def test_the_core_does_no_io_and_knows_no_clock(path: Path) -> None:
 def test_a_module_starts_by_saying_what_it_is_for(path: Path) -> None:
     tree = ast.parse(path.read_text())
     assert ast.get_docstring(tree), f"{of(path)} has no header"
+
+
+def texts(source: str) -> Iterator[str]:
+    """Docstrings and comments."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield str(node.value.value)
+
+
+def files_named(text: str) -> list[str]:
+    return re.findall(r"(?<![\w./-])[\w/]+\.py\b", text)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=of)
+def test_files_that_are_mentioned_exist(path: Path) -> None:
+    """By their name within a package, with a folder from elsewhere."""
+    own = PACKAGE / path.relative_to(PACKAGE).parts[0]
+    for name in (name for text in texts(path.read_text()) for name in files_named(text)):
+        is_path = any((base / name).exists() for base in (ROOT, PACKAGE, own, path.parent))
+        assert is_path or next(own.rglob(name), None), f"{of(path)} mentions {name}"
+
+
+def test_mentions_of_files_are_found() -> None:
+    text = '"""See one.py and a/two.py (three.py)."""\n# four.py, not five.pyc or x.y.py'
+    found = [name for each in texts(text) for name in files_named(each)]
+    assert sorted(found) == ["a/two.py", "four.py", "one.py", "three.py"]
 
 
 @pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=of)
@@ -172,3 +252,19 @@ def test_papers_md_names_files_that_exist() -> None:
     for name in named:
         candidates = (ROOT / name, ROOT / "src" / "godwit" / name)
         assert any(path.exists() for path in candidates), f"docs/papers.md names {name}"
+
+
+def way_of_a_publication() -> list[str]:
+    """The files that ARCHITECTURE.md lists for a publication within one broker, in their order."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    section = text.partition("## The life of a publication, live\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\d+\. `([\w/]+\.py)` \W \S", section, flags=re.MULTILINE)
+
+
+def test_the_way_of_a_publication_is_short_and_each_file_is_opened_once() -> None:
+    way = way_of_a_publication()
+    assert way
+    assert len(way) <= WAY_FILES_MAX
+    assert len(set(way)) == len(way)
+    for name in way:
+        assert (PACKAGE / name).exists(), f"ARCHITECTURE.md names {name}"

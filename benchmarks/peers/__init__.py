@@ -4,7 +4,7 @@
 
 Each peer is a module with
 
-    is_installed() -> str | None            what is missing, or None if nothing is
+    is_installed() -> str | None            what is missing; None if it is installed
     published_per_s(workload) -> float      records published per second, every delivery checked
 
 They come from Debian's packages: apt-get install --no-install-recommends mosquitto activemq

@@ -1,4 +1,4 @@
-"""Measures the peers on every workload that they can do, several times.
+"""Measures the peers several times on every workload that they support.
 
 python -m benchmarks.peers [mosquitto] [activemq] [--repeats 3]
 """

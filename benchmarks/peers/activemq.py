@@ -5,10 +5,10 @@ that only compares reads the same as a selector.  Headers are strings; for clien
 broker puts `convert_string_expressions:` in front of each selector, and then `volume > 300000`
 compares numbers.
 
-Each filter is a subscription of its own, because that is what the broker has.  It sends one copy
-for each subscription that matches, also to the same client: where many filters match a record
-(W1), the figure includes writing all these copies.  One selector that joins all filters with `or`
-is no way around that: 1,000 filters exceed the longest header that the broker accepts.
+Each filter is a separate subscription, because a subscription has one selector.  The broker sends
+one copy for each subscription that matches, also to the same client: where many filters match a
+record (W1), the figure includes writing all these copies.  One selector that joins all filters with
+`or` does not avoid that: 1,000 filters exceed the longest header that the broker accepts.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ CONFIGURATION = """\
   </broker>
 </beans>
 """
-#: The package's own.
+#: As in the package.
 JAVA_OPTIONS = ("-Xms512M", "-Xmx512M", "-Dorg.apache.activemq.UseDedicatedTaskRunner=true")
-#: Its speed grows for about so long, while Java compiles what is used most.
+#: Its speed grows for about so long, while Java compiles hot code.
 WARM_UP_S = 8.0
 
 DESTINATION = "/topic/records"
@@ -75,7 +75,7 @@ COMPARISONS = {Operator.EQUAL, *ORDERINGS}
 
 
 def is_installed() -> str | None:
-    """What is missing, or None if nothing is."""
+    """What is missing; None if it is installed."""
     if not LAUNCHER.exists():
         return f"there is no {LAUNCHER}: install Debian's package activemq"
     if shutil.which("java") is None:
@@ -102,7 +102,7 @@ def published_per_s(workload: ForwardingWorkload, *, warm_up_s: float = WARM_UP_
 
 @dataclass(frozen=True, slots=True)
 class Stomp(Wire):
-    """A subscription for each selector; its place is its id, and the number of its filter."""
+    """A subscription for each selector; its index is its id and the number of its filter."""
 
     end_of_delivery: ClassVar[bytes] = END_OF_FRAME
 
@@ -117,7 +117,7 @@ class Stomp(Wire):
             frame("SUBSCRIBE", {"id": number, "destination": DESTINATION, "selector": selector})
             for number, selector in enumerate(self.selectors)
         ]
-        # Frames are worked off in order: when this one is confirmed, those before it are done.
+        # Frames are handled in order: when this one is confirmed, so are those before it.
         frames.append(
             frame("SUBSCRIBE", {"id": "last", "destination": "/topic/nothing", "receipt": "all"})
         )
@@ -150,7 +150,7 @@ def _selector(filter: Filter) -> str:
 
 def _expect(command: str, answer: bytes) -> None:
     if not answer.startswith(command.encode()):
-        raise PeerError(f"the broker should say {command}, but said {answer.decode()}")
+        raise PeerError(f"the broker answered {answer.decode()}, not {command}")
 
 
 def _command(directory: Path, configuration: Path) -> list[str]:

@@ -1,11 +1,11 @@
-"""The two client processes, on raw sockets, and what a protocol has to provide for them.
+"""The two client processes, on raw sockets, and the interface of a protocol for them.
 
-With the usual client libraries it is the client that would be measured.  So the publisher sends
-frames that were encoded before, in one large write, and while the clock is running the subscriber
-only counts the byte that ends a delivery.  It reads what it got afterwards.
+With the usual client libraries, the client would be the bottleneck.  So the publisher sends frames
+encoded in advance, in one large write, and while the clock runs the subscriber only counts the byte
+that ends a delivery.  It decodes afterwards.
 
-Both talk to the harness over a line: a number comes in, what was done and when goes out.  The
-clock is the system's monotonic one, which all processes share.
+Both exchange messages with the harness over a pipe: they receive a number and send what was done
+and when.  The clock is the system's monotonic one, which all processes share.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import ClassVar
 from benchmarks.peers.processes import LOOPBACK, PeerError
 from godwit.content.values import Record
 
-#: Nobody waits longer than this for the other end of a connection.
+#: Timeout for the other end of a connection.
 WAIT_MAX_S = 20.0
-#: How long the subscriber listens for deliveries that should not come.
+#: How long the subscriber waits for surplus deliveries.
 QUIET_S = 0.2
 RECEIVE_BYTES = 1 << 18
 
@@ -31,9 +31,9 @@ Delivery = tuple[int, int]
 
 
 class Wire(ABC):
-    """What a peer and its clients say to each other.  Travels to the client processes."""
+    """The protocol of a peer and its clients.  It is pickled for the client processes."""
 
-    #: The last byte of every delivery, and in no other place of it.
+    #: The last byte of every delivery, which occurs nowhere else in it.
     end_of_delivery: ClassVar[bytes]
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Wire(ABC):
 
 
 def publish(line: Connection, wire: Wire, port: int, frames: Sequence[bytes]) -> None:
-    """The publisher: for each n received sends the first n frames and says when it began."""
+    """The publisher: for each n received, sends the first n frames and reports the start time."""
     with _connected(port) as connection:
         wire.log_in(connection)
         line.send(None)
@@ -66,7 +66,7 @@ def publish(line: Connection, wire: Wire, port: int, frames: Sequence[bytes]) ->
 
 
 def receive(line: Connection, wire: Wire, port: int) -> None:
-    """The subscriber: for each n received takes n deliveries and says when the last one came."""
+    """The subscriber: for each n received, takes n deliveries and reports the last one's time."""
     with _connected(port) as connection:
         wire.log_in(connection)
         wire.subscribe(connection)
@@ -83,7 +83,9 @@ def exchange(connection: socket.socket, request: bytes, *, answer_end: bytes) ->
     while not answer.endswith(answer_end):
         chunk = read(connection, WAIT_MAX_S)
         if not chunk:
-            raise PeerError(f"the broker should answer {answer_end!r}, but said {answer!r}")
+            raise PeerError(
+                f"the broker answered {answer!r}, which does not end with {answer_end!r}"
+            )
         answer += chunk
     return answer
 
@@ -93,7 +95,7 @@ def _connected(port: int) -> socket.socket:
 
 
 def _received(connection: socket.socket, end: bytes, count: int) -> tuple[float, bytes]:
-    """The time of the last of `count` deliveries, and these with all that came after them."""
+    """The time of the last of `count` deliveries; all bytes, including surplus deliveries."""
     chunks: list[bytes] = []
     end_s = 0.0
     while chunk := read(connection, WAIT_MAX_S if count > 0 else QUIET_S):
@@ -105,7 +107,7 @@ def _received(connection: socket.socket, end: bytes, count: int) -> tuple[float,
 
 
 def read(connection: socket.socket, wait_s: float) -> bytes:
-    """What has come, or nothing if nothing comes within `wait_s`."""
+    """The next bytes; empty if none arrive within `wait_s`."""
     connection.settimeout(wait_s)
     try:
         return connection.recv(RECEIVE_BYTES)

@@ -4,22 +4,22 @@
 
 The clock runs from before the first record is sent to the last delivery received.  One connection
 holds all subscriptions.  A measurement is a series of rounds on the same connections, each with the
-first records of the workload, as many as take about ROUND_AIM_S.  The early rounds find out how
-many that are, and warm up a broker that compiles while it runs: cold, ActiveMQ is 2 to 20 times
-slower.  Of the last ROUNDS_COUNTED the median is taken.  With fewer cores than processes, it
-includes what the clients take from the broker.
+first records of the workload, as many as take about ROUND_AIM_S.  The early rounds find that
+number, and warm up a broker that compiles while it runs: cold, ActiveMQ is 2 to 20 times slower.
+The result is the median of the last ROUNDS_COUNTED.  With fewer cores than processes, it includes
+the processor time of the clients.
 
 Invariant H1: in every round each subscription gets the records that match it, in the order in which
-they were published, and nothing else.  Otherwise there is no figure, but a PeerError.
+they were published, and no others.  Otherwise a PeerError is raised.
 
-Read next: clients.py (who sends and receives), processes.py, and a peer, such as mosquitto.py.
+Read next: clients.py, processes.py, and a peer, such as mosquitto.py.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection
 
 from benchmarks.forwarding_workloads import ForwardingWorkload
@@ -39,28 +39,37 @@ def measure(
 ) -> float:
     """Records per second through the broker that listens on `port`, after `warm_up_s` of work."""
     frames = [wire.encode(record) for record in workload.records]
-    count = min(FIRST_ROUND_RECORDS, len(frames))
-    worked_s = 0.0
-    counted: list[float] = []
     with (
         client(receive, wire, port) as subscriber,
         client(publish, wire, port, frames) as publisher,
     ):
-        while len(counted) < ROUNDS_COUNTED:
-            taken_s = _round_s(publisher, subscriber, workload.matches[:count])
-            is_long = taken_s >= ROUND_MIN_S or count == len(frames)
-            if is_long and worked_s >= warm_up_s:
-                counted.append(count / taken_s)
-            worked_s += taken_s
-            growth = min(ROUND_AIM_S / taken_s, GROWTH_MAX)
-            count = min(max(int(count * growth), 1), len(frames))
+        return median_per_s(
+            lambda count: _round_s(publisher, subscriber, workload.matches[:count]),
+            records=len(frames),
+            warm_up_s=warm_up_s,
+        )
+
+
+def median_per_s(round_s: Callable[[int], float], *, records: int, warm_up_s: float = 0.0) -> float:
+    """Records per second; `round_s` plays a round with so many records and returns its seconds."""
+    count = min(FIRST_ROUND_RECORDS, records)
+    worked_s = 0.0
+    counted: list[float] = []
+    while len(counted) < ROUNDS_COUNTED:
+        taken_s = round_s(count)
+        is_long = taken_s >= ROUND_MIN_S or count == records
+        if is_long and worked_s >= warm_up_s:
+            counted.append(count / taken_s)
+        worked_s += taken_s
+        growth = min(ROUND_AIM_S / taken_s, GROWTH_MAX)
+        count = min(max(int(count * growth), 1), records)
     return statistics.median(counted)
 
 
 def _round_s(
     publisher: Connection, subscriber: Connection, matches: Sequence[Sequence[int]]
 ) -> float:
-    """How long the first records take, as many as there are `matches`."""
+    """Seconds for the first records, as many as there are `matches`."""
     due = sum(map(len, matches))
     assert due, "nothing to wait for"
     subscriber.send(due)
@@ -84,8 +93,8 @@ def check(received: Iterable[Delivery], matches: Sequence[Sequence[int]]) -> Non
     for filter in sorted(due.keys() | came.keys()):
         if due[filter] != came[filter]:
             raise PeerError(
-                f"{_total(due)} deliveries were due and {_total(came)} came; for filter {filter}"
-                f" records {_few(due[filter])} were due and {_few(came[filter])} came"
+                f"{_total(due)} deliveries were due, {_total(came)} arrived; for filter {filter}"
+                f" records {_few(due[filter])} were due, {_few(came[filter])} arrived"
             )
 
 
@@ -94,4 +103,4 @@ def _total(records: dict[int, list[int]]) -> int:
 
 
 def _few(records: list[int]) -> str:
-    return f"{records[:5]} ({len(records)} of them)"
+    return f"{records[:5]} ({len(records)} in all)"

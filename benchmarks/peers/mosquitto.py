@@ -24,7 +24,7 @@ from godwit.content.filters import Filter
 from godwit.content.predicates import Operator
 from godwit.content.values import Record
 
-#: Where Debian's package puts it; it is no command for users, so it may not be on the path.
+#: Where Debian's package puts it, which may not be on the path.
 EXECUTABLE = Path("/usr/sbin/mosquitto")
 
 CONFIGURATION = """\
@@ -49,7 +49,7 @@ QUALITY_OF_SERVICE = b"\x00"
 
 
 def is_installed() -> str | None:
-    """What is missing, or None if nothing is."""
+    """What is missing; None if it is installed."""
     if _executable() is None:
         return f"there is no {EXECUTABLE}: install Debian's package mosquitto"
     return None
@@ -72,7 +72,7 @@ def published_per_s(workload: ForwardingWorkload) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Mqtt(Wire):
-    """Subscriptions to `topics`; the place of a topic among them is the number of its filter."""
+    """Subscriptions to `topics`; the index of a topic is the number of its filter."""
 
     #: Closes the JSON object; the two lengths in front of topic and payload never have this byte.
     end_of_delivery: ClassVar[bytes] = b"}"
@@ -112,7 +112,7 @@ def text(string: str) -> bytes:
 
 
 def _length(size: int) -> bytes:
-    """Seven bits at a time, the low ones first; the eighth says that there are more."""
+    """Seven bits in each byte, the low ones first; the eighth bit is set if more follow."""
     low, rest = size & 0x7F, size >> 7
     return bytes([low | 0x80]) + _length(rest) if rest else bytes([low])
 

@@ -1,6 +1,6 @@
-"""Starts a broker on a free loopback port, and client processes beside it; stops all of them.
+"""Starts a broker on a free loopback port, and client processes; stops all of them.
 
-Invariant P1: no process outlives its `with` block, not on failure, Ctrl-C or SIGTERM.
+Invariant P1: no process outlives its `with` block, even on failure, Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOG_CHARACTERS_SHOWN = 2_000
 
 
 class PeerError(Exception):
-    """A peer did not start, or did not do what it was asked to."""
+    """A peer did not start, or gave a wrong answer."""
 
 
 def free_port() -> int:
@@ -53,12 +53,12 @@ def running(command: Sequence[str], *, port: int, log: Path) -> Iterator[None]:
 
 @contextmanager
 def client(work: Callable[..., None], *arguments: object) -> Iterator[Connection]:
-    """A process that runs `work(line, *arguments)`; entered when it has first said something."""
+    """A process that runs `work(line, *arguments)`; entered after its first message."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_run_client, args=(work, theirs, *arguments), daemon=True)
     process.start()
-    theirs.close()  # So that we notice when the process has ended, and it notices when we have.
+    theirs.close()  # So that each side notices when the other ends.
     try:
         answer(ours)
         yield ours
@@ -72,7 +72,7 @@ def client(work: Callable[..., None], *arguments: object) -> Iterator[Connection
 
 
 def answer(line: Connection) -> Any:
-    """What the client process at the other end says next."""
+    """The next message of the client process."""
     if not line.poll(ANSWER_MAX_S):
         raise PeerError("a client process does not answer")
     try:
@@ -82,7 +82,7 @@ def answer(line: Connection) -> Any:
 
 
 def _run_client(work: Callable[..., None], line: Connection, *arguments: object) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for our parent, who then ends us.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us.
     work(line, *arguments)
 
 
@@ -95,13 +95,13 @@ def _wait_until_open(process: subprocess.Popen[bytes], port: int, log: Path) -> 
             time.sleep(POLL_S)
         else:
             return
-    said = log.read_text(errors="replace")[-LOG_CHARACTERS_SHOWN:]
-    raise PeerError(f"{process.args!r} does not listen on port {port}; it said:\n{said}")
+    logged = log.read_text(errors="replace")[-LOG_CHARACTERS_SHOWN:]
+    raise PeerError(f"{process.args!r} does not listen on port {port}; it logged:\n{logged}")
 
 
 @contextmanager
 def _sigterm_as_exit() -> Iterator[None]:
-    """Makes `finally` work when we are told to terminate, too."""
+    """Runs `finally` clauses on SIGTERM, too."""
 
     def leave(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""Settings: read from TOML, changed by options, checked by their types."""
+"""Settings: read from TOML, changed by options, checked against their types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def read(path: Path, kind: type[S]) -> S:
-    """The settings of a file; what is wrong with it is said with its name."""
+    """The settings in a file; errors name the file."""
     try:
         return msgspec.toml.decode(path.read_bytes(), type=kind)
     except OSError as error:
@@ -23,12 +23,12 @@ def read(path: Path, kind: type[S]) -> S:
 
 
 def checked(settings: S) -> S:
-    """`settings` again, if every rule holds for them."""
+    """`settings`, if they obey every rule of their type; else UsageError."""
     return changed(settings)
 
 
 def changed(settings: S, **given: object) -> S:
-    """`settings` with what was given and is not None, if every rule holds for that."""
+    """`settings` with the given values that are not None, checked."""
     fields = msgspec.to_builtins(settings) | {k: v for k, v in given.items() if v is not None}
     try:
         return msgspec.convert(fields, type(settings))

@@ -1,15 +1,15 @@
-"""Whose fault was it?
+"""All errors that this package raises on purpose, by who has to act on them.
 
 GodwitError
-  PeerError      the other side broke the protocol: log it, drop the link, carry on
-  UnreachableError  nobody answers there
-  RefusedError   a broker said no: says to what, and which rule
-  StayedError    a client could not move, and is where it was: says why
-  UsageError     our caller asked for the impossible: say what would have been possible
-    ContentError   a record or a filter breaks a rule of the language: says which and where
-      TextError      ... and came as text: says the column, and what was expected there
+  PeerError         a peer broke the protocol: log it, drop the connection, go on
+  UnreachableError  a broker or server does not answer
+  RefusedError      a broker or server refused a request: names the request and the rule
+  StayedError       a client could not move and stays at its broker: names the reason
+  UsageError        the caller asked for something impossible: says what is possible
+    ContentError      a record or a filter breaks a rule of the language: says which and where
+      TextError         text cannot be parsed: names the column and what was expected there
 
-A broken invariant of our own is an AssertionError.  Nobody catches those.
+A broken invariant of this package itself is an AssertionError, which is not caught.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ class GodwitError(Exception):
 
 
 class PeerError(GodwitError):
-    """A neighbour or client broke the protocol."""
+    """A neighbour, client or broker broke the protocol."""
 
 
 class UnreachableError(GodwitError):
-    """A broker could not be reached."""
+    """A broker or server could not be reached."""
 
 
 class RefusedError(GodwitError):
-    """A broker refused what it was asked."""
+    """A broker or server refused a request."""
 
 
 class StayedError(GodwitError):
-    """A client could not move to another broker; it is where it was, and nothing was lost."""
+    """A client could not move to another broker; it stays at its broker, and nothing is lost."""
 
 
 class UsageError(GodwitError):
-    """The caller asked for something that cannot be."""
+    """The caller asked for something impossible."""
 
 
 class ContentError(UsageError):
@@ -44,7 +44,7 @@ class ContentError(UsageError):
 
 
 class TextError(ContentError):
-    """Text that is not in the content language.  Shows the text with a mark under the column."""
+    """Text that cannot be parsed.  The message shows it with a caret under the column."""
 
     def __init__(self, text: str, column: int, expected: str) -> None:
         self.text = text

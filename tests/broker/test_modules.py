@@ -9,6 +9,7 @@ import pytest
 
 from godwit.broker.core import Broker
 from godwit.broker.modules import BrokerView, PolicyModule, Request, Timer
+from godwit.broker.routing import Place
 from godwit.broker.stimuli import Hop, Module, Received
 from godwit.content.filters import Filter
 from godwit.content.messages import (
@@ -21,7 +22,7 @@ from godwit.content.messages import (
     SubscriptionInEffect,
 )
 from godwit.overlay.topology import chain
-from godwit.overlay.tree import TreeRouting
+from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.observers import Observer
 from godwit.simulation.resources import BrokerResources
 from godwit.simulation.simulator import Simulator
@@ -173,7 +174,7 @@ def test_a_modules_own_publication_overtakes_what_waits_at_its_broker() -> None:
 
 
 def test_a_module_that_submits_nonsense_is_a_bug_of_ours_and_says_so() -> None:
-    broker = Broker("B1", routing=TreeRouting(["B2"]), modules=[Gossip()])
+    broker = Broker("B1", routing=TreeRouting(Place.of("B1", ["B2"])), modules=[Gossip()])
     nonsense = Subscription(id=SubscriptionId("somebody/else"), filter=LOADS)
 
     with pytest.raises(AssertionError, match=r"an id of \$B1\.gossip is"):

@@ -19,15 +19,8 @@ from godwit.broker.modules import (
     Timer,
     ToNeighbour,
 )
-from godwit.broker.stimuli import (
-    Client,
-    ClientLeft,
-    Hop,
-    Neighbour,
-    Pinged,
-    Received,
-    Started,
-)
+from godwit.broker.routing import Place
+from godwit.broker.stimuli import ClientLeft, Hop, LocalClient, Neighbour, Pinged, Received, Started
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
@@ -39,13 +32,13 @@ from godwit.content.messages import (
     Refusal,
 )
 from godwit.overlay.topology import chain
-from godwit.overlay.tree import TreeRouting
+from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.observers import Observer
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulator import Simulator
 
 B2 = Neighbour("B2")
-PAUL = Client("paul")
+PAUL = LocalClient("paul")
 X = Filter.parse("x is present")
 
 
@@ -68,7 +61,7 @@ class Witness(PolicyModule):
     def on_publication(
         self, publication: Publication, last_hop: Hop, destinations: Sequence[Hop], now_s: float
     ) -> Iterable[Request]:
-        self.seen.append(publication.trace)
+        self.seen.append(publication.mark(self.name))
         if isinstance(last_hop, Neighbour):
             return [ToNeighbour(last_hop, b"%d" % publication.sequence)]
         return ()
@@ -77,8 +70,12 @@ class Witness(PolicyModule):
         self.seen.append((neighbour.name, body))
         return ()
 
-    def on_arrived(self, client: str, now_s: float) -> Iterable[Request]:
+    def on_publisher_arrived(self, client: str, now_s: float) -> Iterable[Request]:
         self.seen.append(f"{client} arrived")
+        return ()
+
+    def on_arrived(self, client: str, session: str, now_s: float) -> Iterable[Request]:
+        self.seen.append(f"{client} has moved here with {session!r}")
         return ()
 
     def on_departed(self, client: str, now_s: float) -> Iterable[Request]:
@@ -94,7 +91,9 @@ class Witness(PolicyModule):
 
 def one_broker(*answers: Request, address: str = "") -> tuple[Broker, Witness]:
     witness = Witness(*answers)
-    return Broker("B1", routing=TreeRouting(["B2"]), modules=[witness], address=address), witness
+    return Broker(
+        "B1", routing=TreeRouting(Place.of("B1", ["B2"])), modules=[witness], address=address
+    ), witness
 
 
 def test_what_a_module_asks_for() -> None:
@@ -141,18 +140,28 @@ def test_what_a_client_found_by_pinging_comes_back() -> None:
     assert witness.seen == [("paul", {"B9": 0.25}, 3.0)]
 
 
-def test_there_is_room_for_one_mark() -> None:
+def test_each_module_has_a_mark_of_its_own() -> None:
     class Another(Witness):
         name = "another"
 
-    with pytest.raises(AssertionError, match="the mark of one module"):
-        Broker("B1", routing=TreeRouting([]), modules=[Witness(), Another()])
+        def tag(self, publication: Publication, now_s: float) -> int:
+            return 100 + publication.sequence
 
     class Silent(PolicyModule):
         name = "silent"
 
-    assert not Silent().tags
-    Broker("B1", routing=TreeRouting([]), modules=[Witness(), Silent()])
+    witness, another, silent = Witness(), Another(), Silent()
+    modules = [witness, another, silent]
+    broker = Broker("B1", routing=TreeRouting(Place.of("B1", [])), modules=modules)
+    assert (witness.tags, another.tags, silent.tags) == (True, True, False)
+    advertisement = Advertisement(id=AdvertisementId("paul/a1"), filter=Filter.parse("x > 0"))
+    broker.handle(Received(advertisement, LocalClient("paul")), now_s=0.0)
+    publication = Publication(
+        publisher="paul", sequence=7, advertisement=advertisement.id, content={"x": 1}
+    )
+    broker.handle(Received(publication, LocalClient("paul")), now_s=1.0)
+    assert witness.seen[-1] == witness.tag(publication, 1.0) != 0
+    assert another.seen[-1] == 107
 
 
 def test_a_module_that_overrides_nothing_does_nothing() -> None:
@@ -163,7 +172,8 @@ def test_a_module_that_overrides_nothing_does_nothing() -> None:
     assert [
         *silent.on_letter(b"", B2, 0.0),
         *silent.on_timer("tick", 0.0),
-        *silent.on_arrived("paul", 0.0),
+        *silent.on_arrived("paul", "", 0.0),
+        *silent.on_publisher_arrived("paul", 0.0),
         *silent.on_departed("paul", 0.0),
         *silent.on_pinged("paul", {}, 0.0),
     ] == []
@@ -259,7 +269,7 @@ class Advises(Witness):
 
     def __init__(self, client: str, target: str) -> None:
         super().__init__(Timer("now", 3.0))
-        self._advice = AskToMove(client, target, "")
+        self._advice = AskToMove(client, target, "", session="round 7")
         self._pings = AskForPings(client, (("B1", ""), ("B2", "")))
 
     def on_timer(self, name: str, now_s: float) -> Iterable[Request]:
@@ -280,7 +290,7 @@ class Moves(Observer):
 
 
 def advised(
-    *, may_move: bool = False, subscribes: bool = False, target: str = "B2"
+    *, subscribes: bool = False, target: str = "B2"
 ) -> tuple[Simulator, dict[str, Witness], Moves]:
     modules: dict[str, Witness] = {"B1": Advises("paul", target), "B2": Witness()}
     moves = Moves()
@@ -288,7 +298,7 @@ def advised(
     simulator = Simulator(
         chain(2), seed=1, modules=lambda name: [modules[name]], observers=[moves], link=link
     )
-    paul = simulator.client("paul", at="B1", may_move=may_move)
+    paul = simulator.client("paul", at="B1")
     paul.advertise(X)
     if subscribes:
         paul.subscribe(Filter.parse("y > 1"))
@@ -306,9 +316,10 @@ def test_a_publisher_takes_the_advice_to_move() -> None:
     assert simulator.clients["paul"].home.broker == "B2"
 
 
-def test_a_client_that_cannot_move_its_subscriptions_stays() -> None:
-    assert advised(subscribes=True)[2].moves == []
-    assert advised(subscribes=True, may_move=True)[2].moves == [("paul", "B1", "B2")]
+def test_a_subscriber_takes_the_advice_to_move() -> None:
+    _, modules, moves = advised(subscribes=True)
+    assert moves.moves == [("paul", "B1", "B2")]
+    assert modules["B2"].seen[-1] == "paul has moved here with 'round 7'"
 
 
 def test_advice_to_stay_is_no_move() -> None:

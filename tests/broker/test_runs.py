@@ -8,7 +8,8 @@ import pytest
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Notify, Send
-from godwit.broker.stimuli import Client, Hop, Neighbour, Received
+from godwit.broker.routing import Place
+from godwit.broker.stimuli import Hop, LocalClient, Neighbour, Received
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
@@ -20,9 +21,9 @@ from godwit.content.messages import (
     SubscriptionId,
 )
 from godwit.content.values import Value
-from godwit.overlay.tree import TreeRouting
+from godwit.overlay.tree.tree_routing import TreeRouting
 
-ANN, BOB, PAUL = map(Client, ("ann", "bob", "paul"))
+ANN, BOB, PAUL = map(LocalClient, ("ann", "bob", "paul"))
 B2, B3 = Neighbour("B2"), Neighbour("B3")
 ANYTHING = Filter.parse("x is a number and class is present")
 
@@ -46,7 +47,9 @@ SAID_BEFORE: list[tuple[Message, Hop]] = [
 
 
 def _broker() -> Broker:
-    broker = Broker("B1", routing=TreeRouting(["B2", "B3"]), codec_checks_values=True)
+    broker = Broker(
+        "B1", routing=TreeRouting(Place.of("B1", ["B2", "B3"])), codec_checks_values=True
+    )
     for message, hop in SAID_BEFORE:
         broker.handle(Received(message, hop), now_s=0.0)
     return broker
@@ -73,7 +76,7 @@ def _publication(random: Random, sequence: int) -> Publication:
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("last_hop", [PAUL, B2])
 def test_a_run_gets_what_its_publications_would_get(
-    last_hop: Client | Neighbour, seed: int
+    last_hop: LocalClient | Neighbour, seed: int
 ) -> None:
     random = Random(seed)
     together, apart = _broker(), _broker()

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from godwit.broker.sessions import Refused, Sessions
-from godwit.broker.stimuli import Client, Module
+from godwit.broker.stimuli import LocalClient, Module
 from godwit.content.filters import Filter
 from godwit.content.messages import (
+    NO_MARKS,
     Advertisement,
     AdvertisementId,
+    Mark,
     Message,
     Publication,
     Subscription,
@@ -20,7 +22,7 @@ from godwit.content.messages import (
     Unsubscription,
 )
 
-PAUL = Client("paul")
+PAUL = LocalClient("paul")
 X = Filter.parse("x is present")
 ANYTHING: Any = object()
 
@@ -52,9 +54,11 @@ def subscription(id: Any, filter: Any = X) -> Subscription:
     [
         pytest.param(publication(content=[1]), "a record maps", id="content that is no record"),
         pytest.param(publication(content=None), "a record maps", id="no content"),
-        pytest.param(publication(content={1: 2}), "no attribute name", id="a number for a name"),
+        pytest.param(
+            publication(content={1: 2}), "not an attribute name", id="a number for a name"
+        ),
         pytest.param(publication(content={"x": "\ud800"}), "surrogate", id="half a character"),
-        pytest.param(publication(content={"x": None}), "NoneType is no value", id="no value"),
+        pytest.param(publication(content={"x": None}), "NoneType is not allowed", id="no value"),
         pytest.param(publication(sequence="1"), "sequence number", id="a sequence string"),
         pytest.param(publication(sequence=True), "sequence number", id="a sequence boolean"),
         pytest.param(publication(sequence=2**70), "sequence number", id="a huge sequence"),
@@ -113,12 +117,12 @@ def test_no_client_can_take_the_name_of_a_module() -> None:
     sessions = door()
     owner = sessions.owner(Module("gossip"))
 
-    with pytest.raises(Refused, match="names that start with '\\$' are the brokers' own"):
-        sessions.admit(subscription(f"{owner}/s1"), Client(owner), 0.0)
+    with pytest.raises(Refused, match="client names must not start with '\\$'"):
+        sessions.admit(subscription(f"{owner}/s1"), LocalClient(owner), 0.0)
 
 
 def test_whoever_holds_something_may_want_to_come_back_for_it() -> None:
-    sessions, alice = door(), Client("alice")
+    sessions, alice = door(), LocalClient("alice")
     assert sessions.holds(PAUL)
     assert not sessions.holds(alice)
 
@@ -129,7 +133,7 @@ def test_whoever_holds_something_may_want_to_come_back_for_it() -> None:
 
 
 def test_whoever_leaves_withdraws_all_it_held_and_nothing_else() -> None:
-    sessions, alice = door(), Client("alice")
+    sessions, alice = door(), LocalClient("alice")
     sessions.admit(subscription("alice/s1"), alice, 0.0)
     for id in ("paul/s2", "paul/s1"):
         sessions.admit(subscription(id), PAUL, 0.0)
@@ -169,10 +173,10 @@ def test_an_advertisement_may_be_made_again_with_a_higher_edition_only() -> None
 
 
 def test_a_mark_is_the_brokers_to_make() -> None:
-    marked = publication(trace=7)
+    marked = publication(marks=(Mark("grape", 7),))
     plain = door().admit(marked, PAUL, 0.0)
     assert isinstance(plain, Publication)
-    assert plain.trace == 0
+    assert plain.marks == NO_MARKS
 
 
 def test_a_module_marks_what_clients_publish_and_nothing_that_is_refused() -> None:
@@ -182,7 +186,8 @@ def test_a_module_marks_what_clients_publish_and_nothing_that_is_refused() -> No
         asked.append((publication.sequence, now_s))
         return 5
 
-    sessions = Sessions("B1", tag=tag)
+    sessions = Sessions("B1")
+    sessions.taggers = {"grape": tag}
     advertisement = Advertisement(id=AdvertisementId("paul/a1"), filter=X)
     sessions.admit(advertisement, PAUL, 0.0)
     with pytest.raises(Refused, match="not in effect yet"):
@@ -191,5 +196,5 @@ def test_a_module_marks_what_clients_publish_and_nothing_that_is_refused() -> No
     admitted = sessions.admit(publication(), PAUL, 2.0)
 
     assert isinstance(admitted, Publication)
-    assert admitted.trace == 5
+    assert admitted.marks == (Mark("grape", 5),)
     assert asked == [(1, 2.0)]

@@ -1,6 +1,6 @@
 """A stage for moves: Paul publishes, subscribes, and moves from B1 over B2 to B3.
 
-    B1 -- B2 -- B3        Alice at B2 hears Paul; Peter at B2 is heard by Paul
+    B1 -- B2 -- B3        Alice at B2 subscribes to Paul, and Paul to Peter at B2
 
 Messages of a kind can be held up at a broker, so that a move stops in the phase of one's choice.
 """
@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import count, pairwise
 
 from godwit.broker.effects import Effect
-from godwit.broker.stimuli import Client as ClientHop
 from godwit.broker.stimuli import (
     ClientLeft,
     Hop,
@@ -24,14 +23,16 @@ from godwit.broker.stimuli import (
     Received,
     Stimulus,
 )
+from godwit.broker.stimuli import LocalClient as ClientHop
 from godwit.client import Client, Events
-from godwit.migration.moving import Move, Phase
-from godwit.network.port import Arrived, Port
-from godwit.network.settings import Limits
+from godwit.migration.move import Move, Phase
 from godwit.overlay.topology import chain
-from godwit.testing import MemoryNetwork
+from godwit.runtime.peer_reader import Arrived
+from godwit.runtime.port import Port
+from godwit.runtime.settings import Limits
+from godwit.testing.memory_network import MemoryNetwork
 
-#: Short, so that what is lost is given up before long.
+#: Short, so that lost peers are given up soon.
 LIMITS = Limits(link_s=0.6, restart_s=0.2, session_s=2.0, heartbeat_s=0.2)
 PERIOD_S = 0.002
 
@@ -46,7 +47,7 @@ def _source(stimulus: Stimulus) -> Hop | None:
 
 
 class Voice:
-    """Publishes 0, 1, 2, ... and somebody writes it down."""
+    """Publishes 0, 1, 2, ..., and collects what a subscriber receives of it."""
 
     def __init__(self, speaker: Client, letter: str, events: Events) -> None:
         self.said = 0
@@ -57,7 +58,7 @@ class Voice:
 
     async def speak(self) -> None:
         for _ in count():
-            self.said += 1  # First: a publication that is interrupted is on its way.
+            self.said += 1  # First: an interrupted publication may have been sent.
             await self._speaker.publish({self._letter: self.said - 1})
             await asyncio.sleep(PERIOD_S)
 
@@ -68,7 +69,7 @@ class Voice:
             self.heard.append(number)
 
     async def has_arrived(self, *, since: int = 0) -> None:
-        """Wait for the last word; what came must be in order, and all there from `since` on."""
+        """Wait for the last publication; check order, and completeness from `since` on."""
         while not self.heard or self.heard[-1] < self.said - 1:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         assert all(a < b for a, b in pairwise(self.heard)), "out of order, or twice"
@@ -96,7 +97,7 @@ class Stage:
         await asyncio.gather(*self._talking, return_exceptions=True)
 
     async def everything_arrives(self, *, since: tuple[int, int] = (0, 0)) -> None:
-        """After a few more words; `since` is where nothing may be missing, of Paul and Peter."""
+        """After a few more publications; none may be missing from `since` on."""
         await asyncio.sleep(20 * PERIOD_S)
         await self.stop_talking()
         await self.of_paul.has_arrived(since=since[0])
@@ -108,22 +109,22 @@ class Stage:
 
     @property
     def phase(self) -> Phase | None:
-        """Of Paul's move, if he is on the way."""
+        """The phase of Paul's move, if there is one."""
         return None if self._move is None else self._move.phase
 
     @property
     def waiting(self) -> int:
-        """What waits of the new broker's publications."""
+        """Publications of the new broker that wait."""
         return 0 if self._move is None else self._move.waiting
 
     @property
     def _move(self) -> Move | None:
-        journey = self.paul._mover._journey
-        return None if journey is None else journey._move
+        move = self.paul._mover._move
+        return None if move is None else move._move
 
     @contextlib.contextmanager
     def held_up(self, broker: str, kind: type) -> Iterator[None]:
-        """Such a message, and all that comes behind it, does not get through for as long."""
+        """Delay messages of this kind, and everything after them, inside the context."""
         node = self.network.nodes[broker]
         handle, held = node.broker.handle, dict[Hop, list[Stimulus]]()
 
@@ -148,7 +149,7 @@ class Stage:
 
         def finish_unless(source: Port) -> None:
             if source.hop in held:
-                node.outbox.flush()  # It is not acknowledged what did not get through.
+                node.outbox.write()  # Delayed messages are not acknowledged.
             else:
                 finish_read(source)
 
@@ -189,7 +190,7 @@ class Stage:
         return wrong
 
     async def settles(self, paul_at: str) -> None:
-        """Wait until every broker knows where Paul is, and nothing else of him."""
+        """Wait until every broker has Paul at this place, and nowhere else."""
         try:
             async with asyncio.timeout(4.0):
                 while self.wrong_tables(paul_at):  # noqa: ASYNC110

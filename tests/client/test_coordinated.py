@@ -1,4 +1,4 @@
-"""A client asks a coordinator for its broker; here the answers are wrong, or the questions."""
+"""A client asks a coordinator for its broker: wrong answers, and wrong arguments."""
 
 from __future__ import annotations
 
@@ -8,39 +8,42 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.asynchronous import run
 
+from godwit.api import coordinator_api
 from godwit.client import connect
-from godwit.errors import RefusedError, UnreachableError, UsageError
-from godwit.network.server import BrokerServer
-from godwit.network.settings import BrokerSettings, NetworkSettings
-from godwit.rest import bcs
-from godwit.rest.answering import application
-from godwit.rest.errors import RestError
-from godwit.rest.operations import served
-from godwit.rest.serving import serve
+from godwit.client.coordinated import finder
+from godwit.content.geography import GeoPoint
+from godwit.errors import RefusedError, UsageError
+from godwit.http.application import application
+from godwit.http.errors import RestError
+from godwit.http.operations import served
+from godwit.http.serving import serve
+from godwit.protocol.call import url_opener
+from godwit.runtime.server import BrokerServer
+from godwit.runtime.settings import BrokerSettings, NetworkSettings
 
 
 class Oracle:
-    """A coordinator that says what it is told to say, one thing after the other."""
+    """A coordinator that gives the answers of a list, in turn."""
 
     def __init__(self, *answers: str | RestError) -> None:
         self._answers = list(answers)
-        self.asked: list[bcs.RequestBroker] = []
+        self.asked: list[coordinator_api.RequestBroker] = []
 
-    async def register(self, request: bcs.RegisterUser) -> bcs.Registered:
-        return bcs.Registered(request.user, 10.0)
+    async def register(self, request: coordinator_api.RegisterUser) -> coordinator_api.Registered:
+        return coordinator_api.Registered(request.user, 10.0)
 
-    async def assign(self, request: bcs.RequestBroker) -> bcs.Assigned:
+    async def assign(self, request: coordinator_api.RequestBroker) -> coordinator_api.Assigned:
         self.asked.append(request)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, RestError):
             raise answer
-        return bcs.Assigned("B1", answer, "because")
+        return coordinator_api.Assigned("B1", answer, "because")
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
         operations = [
-            served(bcs.REGISTER_USER, self.register),
-            served(bcs.REQUEST_BROKER, self.assign),
+            served(coordinator_api.REGISTER_USER, self.register),
+            served(coordinator_api.REQUEST_BROKER, self.assign),
         ]
         async with serve(application(operations, title="C"), "127.0.0.1", 0) as url:
             yield f"bcs+{url}"
@@ -62,9 +65,9 @@ def test_it_goes_where_it_is_told_and_stays_there() -> None:
                 connect(url, name="ann", location=(60.0, 25.0), fall_back_s=0.0) as client,
             ):
                 assert client.session.broker == "B1"
-                asked = [bcs.RequestBroker("ann", bcs.Location(60.0, 25.0))] * 3
+                asked = [coordinator_api.RequestBroker("ann", GeoPoint(60.0, 25.0))] * 3
                 assert oracle.asked == asked, "later, then nobody there, then a broker"
-                places = [place.where for place in client.line.places]
+                places = [place.where for place in client.broker_connection.places]
                 assert places[0] == server.url
                 assert url in places
 
@@ -72,20 +75,28 @@ def test_it_goes_where_it_is_told_and_stays_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "error", "why"),
+    ("answer", "why"),
     [
-        pytest.param(RestError(400, "go away"), RefusedError, "go away", id="it says no"),
-        pytest.param("http://nowhere", UnreachableError, "sends us to nowhere", id="it raves"),
-        pytest.param(RestError(503, "soon"), UnreachableError, "says: .*soon", id="it is busy"),
+        pytest.param("http://nowhere", "named a broker that cannot be used", id="no broker"),
+        pytest.param(RestError(503, "soon"), "answered: .*soon", id="busy"),
     ],
 )
-def test_a_coordinator_that_does_not_help(
-    answer: str | RestError, error: type[Exception], why: str
-) -> None:
+def test_a_coordinator_that_does_not_help_is_asked_again(answer: str | RestError, why: str) -> None:
+    """As if a broker could not be reached: an OSError."""
+
     async def scenario() -> None:
         async with Oracle(answer).serving() as url:
-            with pytest.raises(error, match=why):
-                await connect(url, connect_s=0.5).__aenter__()
+            with pytest.raises(OSError, match=why):
+                await finder(url, "ann", None, url_opener).find()
+
+    run(scenario())
+
+
+def test_a_coordinator_that_refuses_a_client_is_not_asked_again() -> None:
+    async def scenario() -> None:
+        async with Oracle(RestError(400, "go away")).serving() as url:
+            with pytest.raises(RefusedError, match="go away"):
+                await connect(url).__aenter__()
 
     run(scenario())
 
@@ -93,8 +104,8 @@ def test_a_coordinator_that_does_not_help(
 @pytest.mark.parametrize(
     ("url", "location", "why"),
     [
-        ("bcs+http://a:b", None, "no address of a server"),
-        ("bcs+godwit://a:1", None, "no address of a server"),
+        ("bcs+http://a:b", None, "not the address of a server"),
+        ("bcs+godwit://a:1", None, "not the address of a server"),
         ("bcs+http://a:1", (91.0, 0.0), "latitudes are -90 to 90"),
         ("bcs+http://a:1", (0.0, 181.0), "longitudes -180 to 180"),
         ("http://a:1", None, "godwit://HOST:PORT"),

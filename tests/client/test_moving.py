@@ -1,4 +1,4 @@
-"""A client that moves in memory: in good order, and when brokers and connections fail."""
+"""A client that moves, in memory: without failures, and when brokers and connections fail."""
 
 from __future__ import annotations
 
@@ -10,28 +10,22 @@ from typing import NamedTuple
 import pytest
 from tests.asynchronous import run, until
 from tests.client.stages import Stage, stage
-from tests.network.scenes import cut, line_of, port_of, publishing, subscribed
+from tests.runtime.scenes import cut, line_of, port_of, publishing, subscribed
 
-from godwit.client import journey
-from godwit.client.line import Place
-from godwit.content.messages import (
-    Advertisement,
-    AdvertisementInEffect,
-    Pause,
-    Subscription,
-    Sweep,
-)
+from godwit.client import live_move
+from godwit.client.broker_connection import BrokerPlace
+from godwit.content.messages import Advertisement, AdvertisementInEffect, Pause, Subscription, Sweep
 from godwit.errors import StayedError, UnreachableError, UsageError
-from godwit.migration.moving import Phase
-from godwit.network.settings import Limits
+from godwit.migration.move import Phase
 from godwit.overlay.topology import chain
-from godwit.testing import MemoryNetwork
-from godwit.wire.connection import Connection
-from godwit.wire.frames import Dropped, encode
+from godwit.protocol.connection import Connection
+from godwit.protocol.frames import Dropped, encode
+from godwit.runtime.settings import Limits
+from godwit.testing.memory_network import MemoryNetwork
 
 
 class Stop(NamedTuple):
-    """Where a move can be made to stop: such messages do not get through at a broker."""
+    """Where a move can be stopped: messages of a kind are delayed at a broker."""
 
     phase: Phase
     broker: str
@@ -53,7 +47,7 @@ stops = pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS)
 
 
 async def stopped(scene: Stage, stop: Stop, *, within_s: float = 5.0) -> asyncio.Task[object]:
-    """A move that has come as far as it can."""
+    """A move that has stopped there."""
     moving = asyncio.create_task(_move(scene, within_s))
     await until(lambda: scene.phase is stop.phase)
     await asyncio.sleep(0.02)
@@ -69,7 +63,7 @@ async def _move(scene: Stage, within_s: float) -> object:
 
 
 def test_a_publisher_does_not_turn_before_all_it_published_is_acknowledged() -> None:
-    """A broker that fails would have to be sent it again: behind what comes from the new place."""
+    """After a failure it would be sent again, behind publications from the new broker."""
 
     async def scenario() -> None:
         async with (
@@ -204,7 +198,7 @@ def test_a_client_that_is_closed_on_the_way_leaves_nothing_behind(stop: Stop) ->
             with scene.held_up(stop.broker, stop.kind):
                 moving = await stopped(scene, stop)
                 await scene.stop_talking()
-                scene.paul._connect_s = 0.05  # It cannot get rid of what it published.
+                scene.paul._connect_s = 0.05  # Its publications are not acknowledged.
                 may_fail = stop.phase in (Phase.PAUSING, Phase.TURNING)
                 with contextlib.suppress(UnreachableError) if may_fail else nullcontext():
                     await scene.paul.close()
@@ -248,7 +242,7 @@ def test_a_client_that_is_not_there_in_time_stays(stop: Stop) -> None:
             with scene.held_up(stop.broker, stop.kind):
                 moving = await stopped(scene, stop, within_s=0.3)
                 await asyncio.sleep(0.4)
-            with pytest.raises(StayedError, match=r"paul stayed at B1: not there within 0\.3 s"):
+            with pytest.raises(StayedError, match=r"paul stayed at B1: not moved within 0\.3 s"):
                 await moving
             assert scene.paul.session.broker == "B1"
             await asyncio.sleep(0.1)
@@ -311,7 +305,7 @@ def test_a_target_that_crashes_and_is_back_has_forgotten_us(stop: Stop) -> None:
             if stop is STOPS["while the new broker has no subscription"]:
                 await moving  # It had acknowledged nothing: all of it is sent again.
             else:
-                with pytest.raises(StayedError, match="B3 has forgotten us"):
+                with pytest.raises(StayedError, match="B3 has forgotten the client"):
                     await moving
             assert scene.paul.restarts == 0
             await scene.everything_arrives()
@@ -322,7 +316,7 @@ def test_a_target_that_crashes_and_is_back_has_forgotten_us(stop: Stop) -> None:
 
 @stops
 def test_a_source_that_crashes_for_ever_is_left(stop: Stop) -> None:
-    """What was on its way to us there is lost: nobody is left who could pass it on."""
+    """Publications on their way to the client there are lost with the broker."""
 
     async def scenario() -> None:
         async with stage(fall_back_s=0.3) as scene:
@@ -388,7 +382,7 @@ def test_a_client_whose_new_broker_is_back_in_time_stays_there() -> None:
 
 
 def test_the_former_broker_hears_that_we_have_left_even_if_it_was_away() -> None:
-    """Else it would keep what we wanted until the session expires."""
+    """Otherwise it would keep the subscriptions until the session expires."""
 
     async def scenario() -> None:
         async with stage(Limits(session_s=60.0)) as scene:
@@ -396,15 +390,15 @@ def test_the_former_broker_hears_that_we_have_left_even_if_it_was_away() -> None
             with scene.held_up(stop.broker, stop.kind):
                 moving = await stopped(scene, stop)
                 opener = network._opener
-                scene.paul.line.places[0] = Place("memory://B1", _nobody)
+                scene.paul.broker_connection.places[0] = BrokerPlace("memory://B1", _nobody)
                 cut(port_of(network, "B1", "paul").connection)
             await moving
             await asyncio.sleep(0.1)
-            (farewell,) = scene.paul._mover._farewells
+            (draining,) = scene.paul._mover._draining
             assert port_of(network, "B1", "paul"), "it does not know yet"
-            farewell.line.places[0] = Place("memory://B1", opener("B1"))
+            draining.connection.places[0] = BrokerPlace("memory://B1", opener("B1"))
             await scene.settles("B3")
-            await until(lambda: not scene.paul._mover._farewells)
+            await until(lambda: not scene.paul._mover._draining)
             await scene.everything_arrives()
 
     run(scenario())
@@ -427,7 +421,7 @@ def test_a_new_broker_that_dropped_something_is_not_moved_to() -> None:
                 port = port_of(scene.network, "B3", "paul")
                 port.put(encode(Dropped(count=3)))
                 port.flush()
-                with pytest.raises(StayedError, match="too much waited at the new broker"):
+                with pytest.raises(StayedError, match="the new broker dropped publications"):
                     await moving
             await scene.everything_arrives()
             await scene.settles("B1")
@@ -436,8 +430,8 @@ def test_a_new_broker_that_dropped_something_is_not_moved_to() -> None:
 
 
 def test_what_waits_for_the_sweep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new broker hears nothing of us, and holds its publishers back."""
-    monkeypatch.setattr(journey, "EVENTS_WAITING_MAX", 5)
+    """The new broker receives no acknowledgement, and holds its publishers back."""
+    monkeypatch.setattr(live_move, "EVENTS_WAITING_MAX", 5)
     stop = STOPS["before the sweep"]
 
     async def scenario() -> None:

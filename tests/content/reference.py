@@ -1,20 +1,20 @@
-"""The content language once more, from its specification, by trying values.
+"""A second implementation of the content language, from its specification, by trying values.
 
     matches     one operator after the other, numbers as exact fractions
-    Domain      a few operands to draw filters from, and the witnesses that tell those filters apart
+    Domain      a few operands for random filters, and the witnesses that distinguish those filters
     Extent      for each attribute a filter names, the witnesses it accepts, as the bits of an int
 
-Nothing here comes from godwit.content but its nouns: a Predicate is read, never asked.
+It uses only the data classes of godwit.content: the fields of a Predicate, none of its methods.
 
-Why attributes can be looked at one by one: a filter is a conjunction and each predicate looks at
+Why attributes can be treated one by one: a filter is a conjunction and each predicate concerns
 one attribute, so the records of a filter are a product of sets, one for each attribute.  Products
 meet when every factor does, and one product is inside another when it is empty or every factor is.
 Absence is a witness too, bit 0; an attribute that a filter does not name may be anything, -1.
 
 Why the witnesses of a Domain are enough:
 
-W1  Numbers.  No predicate tells two numbers between neighbouring operands apart.  So the operands,
-    a number in each gap and one beyond each end show everything.
+W1  Numbers.  No predicate distinguishes two numbers between neighbouring operands.  So the
+    operands, a number in each gap and one beyond each end are enough.
 W2  Strings.  Take a satisfiable conjunction.  If it has = or in, it holds some operands only, and
     these are witnesses.  Else let P be its longest prefix, S its longest suffix and C the strings
     it asks to be contained: the witness w = P # C1 # C2 # ... # S satisfies it, as no operand
@@ -55,7 +55,7 @@ def matches(predicates: Iterable[Predicate], record: Record) -> bool:
 
 
 def holds(predicate: Predicate, value: Witness) -> bool:
-    """Does `value`, which is present, satisfy `predicate`?"""
+    """Whether `value`, which is present, satisfies `predicate`."""
     symbol, operand = predicate.operator.value, predicate.operand
     if symbol == "is present":
         return operand is None or (isinstance(operand, Kind) and operand.value == kind(value))

@@ -213,7 +213,7 @@ def test_a_bad_filter_is_shown_where_it_goes_wrong(text: str, column: int, expec
         pytest.param("", 1, "'[' and a pair [attribute,value]", id="nothing at all"),
         pytest.param("[a]", 3, "',' and a value", id="no value"),
         pytest.param("[a,1", 5, "']'", id="no end"),
-        pytest.param("[a,1],[a,2]", 8, "each attribute once, but a is here again", id="twice"),
+        pytest.param("[a,1],[a,2]", 8, "each attribute once, but a is repeated", id="twice"),
         pytest.param(
             "[a,1][b,2]", 6, "',' and another [attribute,value], or the end", id="no comma"
         ),

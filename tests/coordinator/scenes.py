@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from random import Random
 
-from godwit.coordinator.core import Coordinator
+from godwit.api import coordinator_api
+from godwit.api.broker_api import MoveOutcome
+from godwit.coordinator.broker_records import Memory
+from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.deciding import decide
-from godwit.coordinator.records import Memory
 from godwit.coordinator.rounds import Batch
 from godwit.coordinator.settings import CoordinatorSettings
-from godwit.rest import bcs
-from godwit.rest.moving import MoveOutcome
 
 #: Everybody may move at once, and nobody has to wait.
 QUICK = CoordinatorSettings(moves_per_s=1000.0, alpha=0.1, gamma=100.0, report_s=10.0, hold_s=60.0)
@@ -20,9 +20,9 @@ QUICK = CoordinatorSettings(moves_per_s=1000.0, alpha=0.1, gamma=100.0, report_s
 Homes = Mapping[str, Iterable[str]]
 
 
-def broker_at(port: int, **fields: object) -> bcs.RegisterBroker:
+def broker_at(port: int, **fields: object) -> coordinator_api.RegisterBroker:
     url, http = f"godwit://127.0.0.1:{port}", f"http://127.0.0.1:{1000 + port}"
-    return bcs.RegisterBroker(f"B{port}", url, **{"http": http, **fields})  # type: ignore[arg-type]
+    return coordinator_api.RegisterBroker(f"B{port}", url, **{"http": http, **fields})  # type: ignore[arg-type]
 
 
 def coordinator(
@@ -38,12 +38,14 @@ def coordinator(
     return core
 
 
-def report(broker: str, subscribers: Iterable[str] = (), rate: float = 100.0) -> bcs.LoadReport:
+def report(
+    broker: str, subscribers: Iterable[str] = (), rate: float = 100.0
+) -> coordinator_api.LoadReport:
     """Each subscriber holds the BE subscription with the number that its name ends with."""
     held = {name: [int(name[1:])] for name in subscribers}
     rates = {be: rate for bes in held.values() for be in bes}
     total = rate * len(held)
-    return bcs.LoadReport(broker, total, total, rates, held)
+    return coordinator_api.LoadReport(broker, total, total, rates, held)
 
 
 def reported(core: Coordinator, now_s: float, homes: Homes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from tests.coordinator.scenes import coordinator, look, report, reported
 
-from godwit.coordinator.core import Coordinator
+from godwit.coordinator.coordinator_core import Coordinator
 
 
 def arrives(core: Coordinator, now_s: float, *, at: str, who: str) -> None:

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from godwit.balance.bounds import lower_bound
-from godwit.balance.model import Floats, Ints, Subscribers, loads
-from godwit.balance.shuffle import greedy_shuffle
 from godwit.coordinator.planning_on_spark import loads_on_spark, plan_on_spark
 from godwit.errors import UsageError
+from godwit.policies.staged.bounds import lower_bound
+from godwit.policies.staged.loads import Floats, Ints, Subscribers, loads
+from godwit.policies.staged.shuffle import greedy_shuffle
 
 #: More groups than there are numbers of subscribers: everybody is a group.
 EVERYBODY = 10**6

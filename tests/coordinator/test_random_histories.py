@@ -11,14 +11,14 @@ from random import Random
 import pytest
 from tests.coordinator.scenes import broker_at
 
-from godwit.balance.staged import Strategy
-from godwit.coordinator.core import Coordinator
+from godwit.api import coordinator_api
+from godwit.api.broker_api import MoveOutcome
+from godwit.coordinator.broker_records import Memory
+from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.deciding import decide
-from godwit.coordinator.records import Memory
 from godwit.coordinator.rounds import ANSWER_GRACE_S, Batch
 from godwit.coordinator.settings import CoordinatorSettings
-from godwit.rest import bcs
-from godwit.rest.moving import MoveOutcome
+from godwit.policies.staged.planning import Strategy
 
 FINAL = {"moved", "stayed", "unknown", "dropped"}
 
@@ -88,7 +88,7 @@ class World:
             here = {name: held for name, held in self.holds.items() if self.home[name] == broker}
             held = {be for bes in here.values() for be in bes}
             rates = {be: self.rates[be] for be in held}
-            self.core.report(bcs.LoadReport(broker, 0.0, 0.0, rates, here), self.now_s)
+            self.core.report(coordinator_api.LoadReport(broker, 0.0, 0.0, rates, here), self.now_s)
             self.heard_s[broker] = self.now_s
 
     def answer(self) -> None:
@@ -216,7 +216,7 @@ def test_a_world_that_stands_still_comes_to_rest(seed: int) -> None:
         for broker in ("B1", "B2", "B3", "B4"):
             here = {name: held for name, held in holds.items() if home[name] == broker}
             known = {be: rates[be] for bes in here.values() for be in bes}
-            core.report(bcs.LoadReport(broker, 0.0, 0.0, known, here), now_s + 1)
+            core.report(coordinator_api.LoadReport(broker, 0.0, 0.0, known, here), now_s + 1)
         look = core.due(now_s + 2)
         if look is not None:
             core.adopt(decide(look.situation(), look.held, settings), now_s + 2)

@@ -17,11 +17,11 @@ from tests.coordinator.scenes import (
     reported,
 )
 
-from godwit.coordinator.core import Coordinator
+from godwit.api.broker_api import MoveOutcome
+from godwit.api.coordinator_api import MoveRecord, Outcome, WhichMoves
+from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.rounds import MOVES_KEPT, Batch
 from godwit.coordinator.settings import CoordinatorSettings
-from godwit.rest.bcs import MoveRecord, Outcome, WhichMoves
-from godwit.rest.moving import MoveOutcome
 
 SIX = [f"s{number}" for number in range(6)]
 CROWDED: Homes = {"B1": SIX, "B2": [], "B3": []}
@@ -53,7 +53,7 @@ def test_a_crowd_is_spread() -> None:
     assert (plan.ended_s, plan.stage, plan.cov_after) == (5.0, "migrating", 0.0)
     assert plan.load_before == {"B1": 1200.0, "B2": 0.0, "B3": 0.0}
     assert plan.load_after == {"B1": 400.0, "B2": 400.0, "B3": 400.0}
-    assert all("its broker has most" in move.why for move in core.plan().moves)
+    assert all("its broker is the most loaded" in move.why for move in core.plan().moves)
 
 
 def test_a_look_needs_a_report_of_every_live_broker() -> None:
@@ -79,7 +79,7 @@ def test_one_broker_has_nobody_to_share_with() -> None:
     core = coordinator(1)
     core.report(report("B1", SIX), 1.0)
     assert not look(core, 2.0)
-    assert core.plan().says == "there is nothing to balance between 1 brokers"
+    assert core.plan().says == "balancing needs two live brokers; there are 1"
     core.register_broker(broker_at(2), 3.0)
     core.report(report("B2"), 3.0)
     assert look(core, 4.0), "nothing has come of the first report yet"
@@ -154,7 +154,9 @@ def test_a_plan_whose_people_are_held_is_no_plan() -> None:
     ("came_of_it", "expected", "because"),
     [
         pytest.param({"stayed": {"s": "no wish"}}, "stayed", "no wish", id="it stays"),
-        pytest.param({"unknown": ["s"]}, "dropped", "it was not there", id="it was not there"),
+        pytest.param(
+            {"unknown": ["s"]}, "dropped", "the broker does not have it", id="it was not there"
+        ),
         pytest.param({"moved": ["s"]}, "moved", "", id="it moves"),
         pytest.param("nobody answers", "unknown", "nobody answers", id="nobody knows"),
     ],
@@ -226,7 +228,7 @@ def test_who_has_left_is_not_asked() -> None:
     reported(core, 2.5, {"B1": [], "B2": SIX})
     core.hand_out(3.0)
     assert core.hand_out(4.0) == []
-    assert {move.because for move in core.plan().moves} == {"it is not at B1 any more"}
+    assert {move.because for move in core.plan().moves} == {"it has left B1"}
     assert core.rounds.held(4.0) == frozenset(), "nobody has bothered them"
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
 import re
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 import httpx
 import msgspec
@@ -14,15 +20,16 @@ import pytest
 from tests.asynchronous import run, until
 from tests.coordinator.scenes import QUICK, report
 
+from godwit.api import coordinator_api
+from godwit.api.broker_api import MOVE, MoveOutcome, MoveRequest
 from godwit.coordinator.server import CoordinatorServer
+from godwit.coordinator.spark_shuffle import SparkShuffle
 from godwit.errors import UsageError
-from godwit.rest import bcs
-from godwit.rest.answering import application
-from godwit.rest.calling import Caller
-from godwit.rest.errors import RestError
-from godwit.rest.moving import MOVE, MoveOutcome, MoveRequest
-from godwit.rest.operations import Nothing, served
-from godwit.rest.serving import serve
+from godwit.http.application import application
+from godwit.http.errors import RestError
+from godwit.http.http_client import HttpClient
+from godwit.http.operations import Nothing, served
+from godwit.http.serving import serve
 
 MANUAL = Path(__file__).parents[2] / "docs" / "coordinator.md"
 
@@ -30,9 +37,9 @@ MANUAL = Path(__file__).parents[2] / "docs" / "coordinator.md"
 @contextlib.asynccontextmanager
 async def running(
     folder: Path, **settings: object
-) -> AsyncIterator[tuple[CoordinatorServer, Caller]]:
+) -> AsyncIterator[tuple[CoordinatorServer, HttpClient]]:
     given = msgspec.structs.replace(QUICK, listen="127.0.0.1:0", state=str(folder), **settings)
-    async with CoordinatorServer(given) as server, Caller(server.url, attempts=1) as caller:
+    async with CoordinatorServer(given) as server, HttpClient(server.url, attempts=1) as caller:
         yield server, caller
 
 
@@ -53,34 +60,43 @@ class MovingBroker:
         return serve(application([served(MOVE, self.move)], title="B"), "127.0.0.1", 0)
 
 
-async def register(caller: Caller, number: int, http: str | None = None) -> None:
+async def register(caller: HttpClient, number: int, http: str | None = None) -> None:
     url = f"godwit://127.0.0.1:{number}"
-    await caller.call(bcs.REGISTER_BROKER, bcs.RegisterBroker(f"B{number}", url, http))
+    await caller.call(
+        coordinator_api.REGISTER_BROKER, coordinator_api.RegisterBroker(f"B{number}", url, http)
+    )
 
 
 def test_users_and_brokers(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as (_, caller):
             with pytest.raises(RestError, match="user: user 'ann' is not registered") as refused:
-                await caller.call(bcs.REQUEST_BROKER, bcs.RequestBroker("ann"))
+                await caller.call(
+                    coordinator_api.REQUEST_BROKER, coordinator_api.RequestBroker("ann")
+                )
             assert refused.value.status == 404
-            await caller.call(bcs.REGISTER_USER, bcs.RegisterUser("ann"))
-            with pytest.raises(RestError, match="no broker is there") as refused:
-                await caller.call(bcs.REQUEST_BROKER, bcs.RequestBroker("ann"))
+            await caller.call(coordinator_api.REGISTER_USER, coordinator_api.RegisterUser("ann"))
+            with pytest.raises(RestError, match="there is no live broker") as refused:
+                await caller.call(
+                    coordinator_api.REQUEST_BROKER, coordinator_api.RequestBroker("ann")
+                )
             assert (refused.value.status, refused.value.retry_after_s) == (503, 10.0)
             with pytest.raises(RestError, match="broker: broker 'B1' is not registered"):
-                await caller.call(bcs.LOAD_REPORT, report("B1"))
+                await caller.call(coordinator_api.LOAD_REPORT, report("B1"))
             await register(caller, 1)
-            answer = await caller.call(bcs.LOAD_REPORT, report("B1", ["s1"]))
-            assert answer == bcs.Registered("B1", 10.0)
-            assigned = await caller.call(bcs.REQUEST_BROKER, bcs.RequestBroker("ann"))
-            assert assigned == bcs.Assigned("B1", "godwit://127.0.0.1:1", "round robin")
-            with pytest.raises(RestError, match=r"url: .* is where broker B1 is") as refused:
+            answer = await caller.call(coordinator_api.LOAD_REPORT, report("B1", ["s1"]))
+            assert answer == coordinator_api.Registered("B1", 10.0)
+            assigned = await caller.call(
+                coordinator_api.REQUEST_BROKER, coordinator_api.RequestBroker("ann")
+            )
+            assert assigned == coordinator_api.Assigned("B1", "godwit://127.0.0.1:1", "round robin")
+            with pytest.raises(RestError, match=r"url: .* is the address of broker B1") as refused:
                 await caller.call(
-                    bcs.REGISTER_BROKER, bcs.RegisterBroker("B2", "godwit://127.0.0.1:1")
+                    coordinator_api.REGISTER_BROKER,
+                    coordinator_api.RegisterBroker("B2", "godwit://127.0.0.1:1"),
                 )
             assert refused.value.status == 409
-            shown = await caller.call(bcs.BROKERS, Nothing())
+            shown = await caller.call(coordinator_api.BROKERS, Nothing())
             assert [(b.broker, b.is_live, b.load, b.subscribers) for b in shown.brokers] == [
                 ("B1", True, 200.0, 1)
             ]
@@ -123,20 +139,27 @@ def test_moves_are_carried_out_by_the_brokers(tmp_path: Path) -> None:
         async with first.serving() as http, running(tmp_path, report_s=0.2) as (server, caller):
             await register(caller, 1, http)
             await register(caller, 2, http)
-            await caller.call(bcs.LOAD_REPORT, report("B1", ["s0", "s1", "s2", "s3"]))
-            await caller.call(bcs.LOAD_REPORT, report("B2"))
+            await caller.call(coordinator_api.LOAD_REPORT, report("B1", ["s0", "s1", "s2", "s3"]))
+            await caller.call(coordinator_api.LOAD_REPORT, report("B2"))
             await until(lambda: len(first.requests) > 0)
             await until(lambda: not server.core.rounds.is_under_way)
             (request,) = first.requests
             assert (request.address, request.broker) == ("godwit://127.0.0.1:2", "B2")
             assert set(request.clients) == {"s0", "s1"}
-            plan = await caller.call(bcs.PLAN, Nothing())
+            plan = await caller.call(coordinator_api.PLAN, Nothing())
             assert plan.outcomes == {"moved": 1, "stayed": 1}
-            moves = (await caller.call(bcs.MOVES, bcs.WhichMoves(limit=1, client="s0"))).moves
+            moves = (
+                await caller.call(
+                    coordinator_api.MOVES, coordinator_api.WhichMoves(limit=1, client="s0")
+                )
+            ).moves
             assert [(m.outcome, m.because, m.target) for m in moves] == [
                 ("stayed", "no wish", "B2")
             ]
-            assert len((await caller.call(bcs.MOVES, bcs.WhichMoves())).moves) == 2
+            assert (
+                len((await caller.call(coordinator_api.MOVES, coordinator_api.WhichMoves())).moves)
+                == 2
+            )
 
     run(scenario())
 
@@ -148,13 +171,87 @@ def test_a_broker_that_cannot_be_asked(tmp_path: Path) -> None:
         async with running(tmp_path, report_s=0.2) as (server, caller):
             await register(caller, 1, nobody)
             await register(caller, 2)
-            await caller.call(bcs.LOAD_REPORT, report("B1", ["s0", "s1"]))
-            await caller.call(bcs.LOAD_REPORT, report("B2"))
-            await until(lambda: server.core.rounds.outcomes[bcs.Outcome.UNKNOWN] > 0)
-            (move,) = (await caller.call(bcs.MOVES, bcs.WhichMoves())).moves
+            await caller.call(coordinator_api.LOAD_REPORT, report("B1", ["s0", "s1"]))
+            await caller.call(coordinator_api.LOAD_REPORT, report("B2"))
+            await until(lambda: server.core.rounds.outcomes[coordinator_api.Outcome.UNKNOWN] > 0)
+            (move,) = (await caller.call(coordinator_api.MOVES, coordinator_api.WhichMoves())).moves
             assert "/move: " in move.because
 
     run(scenario())
+
+
+#: The one subscriber of B1 goes to B2, once there is somebody who reads the pipe.
+JOB = """
+import sys, numpy as np
+open({pipe!r}).read()
+np.save(sys.argv[1] + "/home.npy", np.array([0, 1], np.int32))
+"""
+
+
+def job_waiting_for(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(pipe)
+    job = (sys.executable, "-c", JOB.format(pipe=str(pipe)))
+    monkeypatch.setattr("godwit.coordinator.server.SparkShuffle", partial(SparkShuffle, job=job))
+
+
+async def job_started(caller: HttpClient, pipe: Path) -> IO[str]:
+    """The pipe that the job of a shuffle waits for; to close it is to let the job go on."""
+    await register(caller, 1, "http://127.0.0.1:1")
+    await register(caller, 2)
+    await caller.call(coordinator_api.LOAD_REPORT, report("B1", ["s0", "s1"]))
+    await caller.call(coordinator_api.LOAD_REPORT, report("B2"))
+    return await asyncio.to_thread(pipe.open, "w")
+
+
+def test_a_shuffle_on_spark_does_not_keep_others_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_waiting_for(tmp_path / "pipe", monkeypatch)
+
+    async def scenario() -> None:
+        settings = {"gamma": 0.2, "spark_from": 2, "dry_run": True}
+        async with running(tmp_path / "state", **settings) as (server, caller):
+            pipe = await job_started(caller, tmp_path / "pipe")
+            shown = await caller.call(coordinator_api.BROKERS, Nothing())
+            assert shown.balance.cov == 1.0
+            assert server.core.memory.plan is None, "the job is still running"
+            pipe.close()
+            await until(lambda: server.core.memory.plan is not None)
+            (move,) = (await caller.call(coordinator_api.MOVES, coordinator_api.WhichMoves())).moves
+            assert (move.client, move.target) == ("s1", "B2")
+
+    run(scenario())
+
+
+def test_a_coordinator_that_stops_ends_its_shuffle_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_waiting_for(tmp_path / "pipe", monkeypatch)
+
+    async def scenario() -> None:
+        async with running(tmp_path / "state", gamma=0.2, spark_from=2) as (_, caller):
+            pipe = await job_started(caller, tmp_path / "pipe")
+        pipe.write("x")
+        with pytest.raises(BrokenPipeError):  # Nobody reads it any more.
+            pipe.close()
+
+    run(scenario())
+
+
+def test_without_spark_a_coordinator_that_needs_it_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("godwit.coordinator.spark_shuffle.find_spec", lambda _name: None)
+    with pytest.raises(UsageError, match="spark_from needs pyspark"):
+        CoordinatorServer(msgspec.structs.replace(QUICK, state=str(tmp_path), spark_from=1))
+    assert not list(tmp_path.iterdir()), "its state was not touched"
+
+
+def test_a_coordinator_needs_no_spark_unless_it_is_set() -> None:
+    """In a process of its own: this one has imported Spark long ago."""
+    program = "import sys, godwit.coordinator.server; sys.exit('pyspark' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], check=False)  # noqa: S603  Our own.
+    assert found.returncode == 0
 
 
 def metrics(text: str) -> dict[str, float]:
@@ -169,10 +266,10 @@ def test_metrics_have_the_names_of_the_manual_and_the_right_numbers(tmp_path: Pa
             await register(caller, 2)
             await register(caller, 3)
             server.core.registry._heard_s["B3"] -= 1000.0
-            shared = bcs.LoadReport("B1", 1.0, 2.0, {7: 10.0}, {"a": [7], "b": [7]})
-            await caller.call(bcs.LOAD_REPORT, shared)
-            await caller.call(bcs.LOAD_REPORT, report("B2"))
-            await caller.call(bcs.REGISTER_USER, bcs.RegisterUser("a"))
+            shared = coordinator_api.LoadReport("B1", 1.0, 2.0, {7: 10.0}, {"a": [7], "b": [7]})
+            await caller.call(coordinator_api.LOAD_REPORT, shared)
+            await caller.call(coordinator_api.LOAD_REPORT, report("B2"))
+            await caller.call(coordinator_api.REGISTER_USER, coordinator_api.RegisterUser("a"))
             await until(lambda: server.core.memory.plan is not None)
             async with httpx.AsyncClient(trust_env=False) as client:
                 found = metrics((await client.get(server.url + "/metrics")).text)
@@ -217,13 +314,17 @@ def test_a_state_that_cannot_be_kept_is_no_secret(
                 raise sqlite3.OperationalError("database or disk is full")
 
             monkeypatch.setattr(server._state, "save", full)
-            with pytest.raises(RestError, match="cannot be kept: database or disk is full") as no:
-                await caller.call(bcs.REGISTER_USER, bcs.RegisterUser("ann"))
+            with pytest.raises(RestError, match="cannot be saved: database or disk is full") as no:
+                await caller.call(
+                    coordinator_api.REGISTER_USER, coordinator_api.RegisterUser("ann")
+                )
             assert no.value.status == 503
             async with httpx.AsyncClient(base_url=server.url, trust_env=False) as client:
                 assert (await client.get("/healthz")).status_code == 503
                 monkeypatch.setattr(server._state, "save", save)
-                await caller.call(bcs.REGISTER_USER, bcs.RegisterUser("bob"))
+                await caller.call(
+                    coordinator_api.REGISTER_USER, coordinator_api.RegisterUser("bob")
+                )
                 healthy = await client.get("/healthz")
                 assert (healthy.status_code, healthy.json()["healthy"]) == (200, True)
             assert set(server._state.load().users) == {"ann", "bob"}

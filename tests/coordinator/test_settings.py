@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from godwit.balance.initial import Placement
-from godwit.balance.staged import Strategy
 from godwit.config import changed
 from godwit.coordinator.settings import CoordinatorSettings, load_settings
 from godwit.errors import UsageError
+from godwit.policies.staged.initial import Placement
+from godwit.policies.staged.planning import Strategy
 
 MANUAL = Path(__file__).parents[2] / "docs" / "coordinator.md"
 
@@ -37,6 +37,8 @@ def test_a_file(tmp_path: Path) -> None:
         ("report_s = 0", "report_s"),
         ("moves_per_s = 0", "moves_per_s"),
         ('listen = "7500"', "HOST:PORT"),
+        ("spark_from = 0", "spark_from"),
+        ('spark_from = 10\nshuffle = "improved"', "spark_from: .*greedy.*not 'improved'"),
         ("listen", "bcs.toml"),
     ],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from godwit.api.coordinator_api import Balance, LoadReport
 from godwit.coordinator.situation import Situation, situation
-from godwit.rest.bcs import Balance, LoadReport
 
 K, L = 70, 80
 

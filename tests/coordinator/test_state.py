@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from tests.coordinator.scenes import QUICK, all_moved, coordinator, look, reported
 
-from godwit.coordinator.records import BrokerRecord, Forgotten, Memory, UserRecord
+from godwit.api.coordinator_api import MoveRecord, Outcome, RegisterUser, RequestBroker
+from godwit.content.geography import GeoPoint
+from godwit.coordinator.broker_records import BrokerRecord, Forgotten, Memory, UserRecord
 from godwit.coordinator.state import FILE_NAME, State
 from godwit.errors import UsageError
-from godwit.rest.bcs import Location, MoveRecord, Outcome, RegisterUser, RequestBroker
 
 
 def test_everything_comes_back(tmp_path: Path) -> None:
     state = State(tmp_path)
     core = coordinator(memory=state.load())
-    core.register_user(RegisterUser("ü", Location(60.0, 25.0)))
+    core.register_user(RegisterUser("ü", GeoPoint(60.0, 25.0)))
     core.request_broker(RequestBroker("ü"), 1.0)
     reported(core, 1.0, {"B1": ["s1", "s2", "s3", "s4"], "B2": [], "B3": []})
     look(core, 2.0)
@@ -62,7 +63,7 @@ def test_all_or_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
     state = State(tmp_path)
-    with pytest.raises(UsageError, match=r"cannot keep the state in .*: database is locked"):
+    with pytest.raises(UsageError, match=r"cannot use the state folder .*: database is locked"):
         State(tmp_path)
     state.close()
     State(tmp_path).close()
@@ -76,7 +77,7 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path, kind: str) -> None:
         (folder / FILE_NAME).write_bytes(b"this is no database" * 100)
     else:
         folder.write_text("")
-    with pytest.raises(UsageError, match="cannot keep the state in"):
+    with pytest.raises(UsageError, match="cannot use the state folder"):
         State(folder)
 
 

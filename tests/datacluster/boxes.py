@@ -1,4 +1,4 @@
-"""Logs and inboxes for tests, and what a log holds, read as Spark would."""
+"""Logs and inboxes for tests; the records of a log, read as Spark reads them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from godwit.datacluster.dataset import Column, ColumnType, Dataset
-from godwit.datacluster.definitions import QUARANTINE_COLUMNS
-from godwit.datacluster.frames import frames, records, schema_of, segments
-from godwit.datacluster.inbox import Inbox
-from godwit.datacluster.log import FeedLog, LogSettings
-from godwit.datacluster.schemas import logged
+from godwit.datacluster.datasets.definitions import QUARANTINE_COLUMNS
+from godwit.datacluster.datasets.inbox import Inbox
+from godwit.datacluster.log.feed_log import FeedLog, LogSettings
+from godwit.datacluster.log.log_frames import frames, records, schema_of, segments
+from godwit.datacluster.model.dataset import Column, ColumnType, Dataset
+from godwit.datacluster.model.schemas import logged
 
 REPORTS = Dataset("Reports", (Column("n", ColumnType.BIGINT), Column("text", ColumnType.STRING)))
 QUARANTINE = Dataset("Reports_quarantine", QUARANTINE_COLUMNS)

@@ -112,7 +112,7 @@ def _enriched(type: object, world: World) -> list[Row]:
     for r in world.new:
         if r["type"] == type:
             names = [s["name"] for s in world.shelters if metres(s, r) < 1_503.7]
-            rows += [(r["id"], name) for name in names or [None]]
+            rows += [(r["id"], name) for name in names] or [(r["id"],)]  # NULL is left out.
     return rows
 
 

@@ -10,7 +10,7 @@ from tests.datacluster.memory_snapshots import MemorySnapshots
 from tests.datacluster.small_cluster import OF_TYPE, make, opened, small_snapshots
 from tests.spark import spark
 
-from godwit.datacluster.channels import Channels
+from godwit.datacluster.channels.channel_service import ChannelService
 
 __all__ = ["spark"]
 
@@ -21,7 +21,7 @@ def snapshots(spark: SparkSession) -> MemorySnapshots:
 
 
 @pytest.fixture
-def channels(spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path) -> Channels:
+def channels(spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path) -> ChannelService:
     """With the channel `OfType`."""
     channels = opened(spark, snapshots, tmp_path)
     make(channels, OF_TYPE)

@@ -1,4 +1,4 @@
-"""A data cluster with one dataset that does as it is told on its input, until it is killed.
+"""A data cluster with one dataset that obeys commands on its input, until it is killed.
 
 python -m tests.datacluster.feeding <folder>
 
@@ -13,19 +13,20 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.datacluster.stating import dataset_statement
+
 from godwit.datacluster.catalog import Catalog
-from godwit.datacluster.compaction import CompactionSettings
-from godwit.datacluster.housekeeping import HousekeepingSettings
-from godwit.datacluster.inbox import Incoming
-from godwit.datacluster.ingestion import IngestionSettings
-from godwit.datacluster.landing import Landing, LandingSettings
-from godwit.datacluster.log import LogSettings
-from godwit.datacluster.statements import parse
-from godwit.datacluster.storage import Storage
+from godwit.datacluster.datasets.compaction import CompactionSettings
+from godwit.datacluster.datasets.dataset_service import DatasetService, DatasetSettings
+from godwit.datacluster.datasets.housekeeping import HousekeepingSettings
+from godwit.datacluster.datasets.inbox import Incoming
+from godwit.datacluster.datasets.ingestion import IngestionSettings
+from godwit.datacluster.datasets.storage import Storage
+from godwit.datacluster.log.feed_log import LogSettings
 from godwit.spark.session import spark_session
 
-#: Everything happens often.
-SETTINGS = LandingSettings(
+#: Small limits and short intervals.
+SETTINGS = DatasetSettings(
     log=LogSettings(segment_bytes=20_000),
     ingestion=IngestionSettings(interval_s=0.0, retry_s=0.2, rows_max=500),
     housekeeping=HousekeepingSettings(
@@ -35,7 +36,7 @@ SETTINGS = LandingSettings(
 
 
 def record(n: int) -> Iterator[Incoming]:
-    """Of each source one; some are malformed."""
+    """One record of each source; some are malformed."""
     for source in ("a", "b"):
         content: dict[str, object] = {
             "source": source,
@@ -54,15 +55,15 @@ def main(master: str, folder: Path) -> None:
     spark = spark_session(master, application="feeding", for_small=True)
     storage = Storage(spark, Catalog(folder), folder)
     arrived = threading.Event()
-    landing = Landing(
+    landing = DatasetService(
         storage,
         on_batch=lambda _, __: arrived.set(),
         horizon=storage.last_batch,
         settings=SETTINGS,
     )
-    if not storage.names():
+    if not storage.definitions.all():
         text = "CREATE DATASET Reports (source STRING, n BIGINT, text STRING)"
-        landing.execute(parse(text))
+        landing.execute(dataset_statement(text))
     inbox = landing.inbox("Reports")
     gateway = spark.sparkContext._gateway
     assert gateway is not None

@@ -1,4 +1,4 @@
-"""A process whose files may only grow so far: as on a full disk.  Run by test_full_disk.py."""
+"""A process with a limit on the size of its files, as on a full disk.  Run by test_full_disk.py."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tests.datacluster.boxes import held, open_inbox
 
-from godwit.datacluster.inbox import Incoming
-from godwit.datacluster.log import LogSettings
-from godwit.datacluster.segments import FullError
+from godwit.datacluster.datasets.inbox import Incoming
+from godwit.datacluster.log.feed_log import LogSettings
+from godwit.datacluster.log.segments import FullError
 
 
 def limit(size_bytes: int) -> None:
@@ -25,8 +25,11 @@ def records(first: int) -> list[Incoming]:
 def main(folder: Path, segment_bytes: int) -> None:
     settings = LogSettings(segment_bytes=segment_bytes)
     inbox, log, quarantine = open_inbox(folder, settings)
-    limit(20_000)
     acknowledged = 0
+    for _ in range(6):
+        inbox.take(records(acknowledged), {"feed": acknowledged})
+        acknowledged += 10
+    limit(min(20_000, segment_bytes - 500))  # So that a segment is never finished.
     refused = ""
     while not refused:
         try:
@@ -35,14 +38,14 @@ def main(folder: Path, segment_bytes: int) -> None:
             refused = str(error)
         else:
             acknowledged += 10
-    assert refused == "log: no room on the disk for what has arrived", refused
+    assert refused == "log: the disk is full", refused
     assert acknowledged >= 50
-    for _ in range(3):  # Still full, still in order.
+    for _ in range(3):  # Still full; nothing changes.
         try:
             inbox.take(records(acknowledged), {"feed": acknowledged})
         except FullError:
             continue
-        raise AssertionError("there was room after all")
+        raise AssertionError("the write succeeded although the disk is full")
     assert log.position == acknowledged
     assert inbox.marks == {"feed": acknowledged - 10}
     limit(10_000_000)

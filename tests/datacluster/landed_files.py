@@ -1,4 +1,4 @@
-"""What a dataset holds according to its catalog, read without Spark."""
+"""The records of a dataset according to its catalog, read without Spark."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from godwit.datacluster.catalog import Catalog
-from godwit.datacluster.definitions import Definitions
-from godwit.datacluster.files import Files
-from godwit.datacluster.folders import Folders
+from godwit.datacluster.datasets.definitions import Definitions
+from godwit.datacluster.datasets.files import Files
+from godwit.datacluster.datasets.folders import Folders
 
 
 def records(folder: Path, name: str) -> list[dict[str, object]]:
     """In the order of their positions."""
     catalog = Catalog(folder)
-    known = Definitions(catalog).known(name)
+    known = Definitions(catalog).entry(name)
     files = Files(catalog).of(known.id)
     catalog.close()
     folders = Folders(folder)

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from godwit.datacluster.arguments import ARROW_TYPES
-from godwit.datacluster.dataset import Column, ColumnType, Dataset
+from godwit.datacluster.model.dataset import Column, ColumnType, Dataset
+from godwit.datacluster.model.schemas import ARROW
 from godwit.errors import UsageError
 
 Record = Mapping[str, object]
@@ -78,9 +78,6 @@ class MemorySnapshots:
             raise UsageError(f"there is no dataset {name}")
         return self._datasets[name.lower()]
 
-    def names(self) -> list[str]:
-        return [dataset.name for dataset in self._datasets.values()]
-
     def last_batch(self, name: str) -> int:
         return len(self._batches[name.lower()]) - 1
 
@@ -95,7 +92,7 @@ class MemorySnapshots:
 
     def _frame(self, name: str, records: list[Record]) -> DataFrame:
         columns = self.dataset(name).columns
-        schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in columns])
+        schema = pa.schema([(column.name, ARROW[column.type]) for column in columns])
         internal = [
             ("_batch", pa.int64()),
             ("_position", pa.int64()),

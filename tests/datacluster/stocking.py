@@ -1,4 +1,4 @@
-"""Datasets with batches of our own choice, without a log or a stream."""
+"""Datasets with given batches, without a log or a streaming query."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from tests.datacluster.stating import dataset_statement
 
 from godwit.datacluster.catalog import Catalog
-from godwit.datacluster.definitions import Known
-from godwit.datacluster.files import Progress
-from godwit.datacluster.schemas import stored
-from godwit.datacluster.statements import parse
-from godwit.datacluster.storage import Storage
+from godwit.datacluster.datasets.definitions import DatasetEntry
+from godwit.datacluster.datasets.files import IngestProgress
+from godwit.datacluster.datasets.storage import Storage
+from godwit.datacluster.model.schemas import stored
 
 KEYED = "CREATE DATASET Places (user STRING, at TIMESTAMP, n INT) KEY user"
 UNKEYED = "CREATE DATASET Places (user STRING, at TIMESTAMP, n INT)"
@@ -24,13 +24,15 @@ def open_storage(spark: SparkSession, folder: Path) -> Storage:
     return Storage(spark, Catalog(folder), folder)
 
 
-def made(spark: SparkSession, folder: Path, statement: str) -> tuple[Storage, Known]:
+def made(spark: SparkSession, folder: Path, statement: str) -> tuple[Storage, DatasetEntry]:
     storage = open_storage(spark, folder)
-    return storage, storage.definitions.apply(parse(statement))[0]
+    return storage, storage.definitions.apply(dataset_statement(statement))[0]
 
 
-def store(storage: Storage, known: Known, users: Sequence[str], accepted_s: float = 1.0) -> int:
-    """A batch with a record for each; `n` is its position.  The number of the batch."""
+def store(
+    storage: Storage, known: DatasetEntry, users: Sequence[str], accepted_s: float = 1.0
+) -> int:
+    """Store a batch with a record for each user; `n` is its position.  The number of the batch."""
     before = storage.files.progress(known.id)
     batch = before.batch + 1
     positions = list(range(before.position + 1, before.position + 1 + len(users)))
@@ -45,12 +47,12 @@ def store(storage: Storage, known: Known, users: Sequence[str], accepted_s: floa
         pq.write_table(table, staged / "batch.parquet")
         files = storage.folders.publish(known.id, staged)
     last = positions[-1] if positions else before.position
-    storage.files.commit(known.id, before, Progress(batch, last, "test", batch), files)
+    storage.files.commit(known.id, before, IngestProgress(batch, last, "test", batch), files)
     return batch
 
 
 def rows(frame: DataFrame) -> list[tuple[str, int, int]]:
-    """Of each record: user, position, batch; in the order of their positions."""
+    """User, position and batch of each record, by position."""
     found = frame.select("user", "_position", "_batch", "n", "_accepted_s", "at").collect()
     assert all(row["n"] == row["_position"] == row["at"].timestamp() * 1e6 for row in found)
     return sorted(

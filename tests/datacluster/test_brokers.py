@@ -6,7 +6,7 @@ import pytest
 from tests.datacluster.memory_snapshots import MemorySnapshots
 from tests.datacluster.small_cluster import report
 
-from godwit.channels.requests import (
+from godwit.api.datacluster_api import (
     CreateBroker,
     NoticesAfter,
     Pull,
@@ -16,17 +16,17 @@ from godwit.channels.requests import (
     Unsubscribe,
     Wanted,
 )
-from godwit.content.channels import Position
-from godwit.datacluster.brokers import BrokersDesk
-from godwit.datacluster.channels import Channels
+from godwit.content.channel_messages import Position
+from godwit.datacluster.channels.broker_service import BrokerService
+from godwit.datacluster.channels.channel_service import ChannelService
 
 
 @pytest.fixture
-def desk(channels: Channels) -> BrokersDesk:
-    return BrokersDesk(channels)
+def desk(channels: ChannelService) -> BrokerService:
+    return channels.brokers
 
 
-def subscribe(desk: BrokersDesk, *kinds: str, broker: str = "A") -> list[int]:
+def subscribe(desk: BrokerService, *kinds: str, broker: str = "A") -> list[int]:
     wanted = [Wanted(channel="OfType", arguments={"type": kind}) for kind in kinds]
     answer = desk.subscribe(Subscribe(broker=broker, subscriptions=wanted))
     ids = [granted.id for granted in answer.subscriptions]
@@ -35,7 +35,7 @@ def subscribe(desk: BrokersDesk, *kinds: str, broker: str = "A") -> list[int]:
 
 
 def pull(
-    desk: BrokersDesk, *starts: tuple[int, Position], limit_bytes: int = 10**6
+    desk: BrokerService, *starts: tuple[int, Position], limit_bytes: int = 10**6
 ) -> dict[int, Pulled]:
     pulls = [PullFrom(id=id, start=start) for id, start in starts]
     answer = desk.pull(Pull(broker="A", pulls=pulls, limit_bytes=limit_bytes))
@@ -47,9 +47,9 @@ def seen(pulled: Pulled) -> list[tuple[int, int, list[object]]]:
 
 
 def test_from_subscription_to_rows(
-    desk: BrokersDesk, channels: Channels, snapshots: MemorySnapshots
+    desk: BrokerService, channels: ChannelService, snapshots: MemorySnapshots
 ) -> None:
-    assert desk.create_broker(CreateBroker(broker="A")).notices == 0
+    assert desk.create_broker(CreateBroker(broker="A"), now_s=0.0).notices == 0
     fire, flood = subscribe(desk, "fire", "flood")
     report(snapshots, 1, 2)
     channels.execute("OfType", now_s=10.0)
@@ -71,7 +71,7 @@ def test_from_subscription_to_rows(
 
 
 def test_a_pull_goes_on_from_any_row(
-    desk: BrokersDesk, channels: Channels, snapshots: MemorySnapshots
+    desk: BrokerService, channels: ChannelService, snapshots: MemorySnapshots
 ) -> None:
     (fire,) = subscribe(desk, "fire")
     report(snapshots, 1, 2, 3)
@@ -83,7 +83,7 @@ def test_a_pull_goes_on_from_any_row(
 
 
 def test_pulls_that_are_cut_short_lose_nothing(
-    desk: BrokersDesk, channels: Channels, snapshots: MemorySnapshots
+    desk: BrokerService, channels: ChannelService, snapshots: MemorySnapshots
 ) -> None:
     """However little is asked for at a time, each gets all of its rows, in order."""
     fire, flood = subscribe(desk, "fire", "flood")
@@ -103,7 +103,7 @@ def test_pulls_that_are_cut_short_lose_nothing(
     assert set(positions.values()) == {(4, 0)}
 
 
-def test_one_bad_wish_does_not_spoil_the_others(desk: BrokersDesk) -> None:
+def test_one_bad_wish_does_not_spoil_the_others(desk: BrokerService) -> None:
     wanted = [
         Wanted(channel="OfType", arguments={"type": "fire"}),
         Wanted(channel="OfType", arguments={"kind": "fire"}),
@@ -120,9 +120,9 @@ def test_one_bad_wish_does_not_spoil_the_others(desk: BrokersDesk) -> None:
     assert unknown.error == "there is no channel Nonsense"
 
 
-def test_what_was_unsubscribed_is_unknown(desk: BrokersDesk) -> None:
+def test_what_was_unsubscribed_is_unknown(desk: BrokerService) -> None:
     fire, flood = subscribe(desk, "fire", "flood")
-    desk.unsubscribe(Unsubscribe(broker="A", ended=[fire], released=[flood]))
+    desk.unsubscribe(Unsubscribe(broker="A", ended=[fire], released=[flood]), now_s=0.0)
     pulls = [PullFrom(id=id, start=(1, 0)) for id in (fire, flood, 99)]
     answer = desk.pull(Pull(broker="A", pulls=pulls))
     assert answer.unknown == [fire, 99]
@@ -130,7 +130,7 @@ def test_what_was_unsubscribed_is_unknown(desk: BrokersDesk) -> None:
 
 
 def test_what_all_have_acknowledged_goes(
-    desk: BrokersDesk, channels: Channels, snapshots: MemorySnapshots
+    desk: BrokerService, channels: ChannelService, snapshots: MemorySnapshots
 ) -> None:
     (fire,) = subscribe(desk, "fire")
     for execution in (1, 2):

@@ -25,23 +25,25 @@ from tests.datacluster.channel_kinds import (
     World,
     random_place,
 )
+from tests.datacluster.faulty_channels import STEPS, Crash, CrashingChannels, Step
 from tests.datacluster.memory_snapshots import REPORTS, SHELTERS, MemorySnapshots, Record
 from tests.datacluster.memory_snapshots import USERS as USERS_DATASET
+from tests.datacluster.small_cluster import (
+    SETTINGS,
+    START,
+    grant,
+    notices,
+    stored,
+    unsubscribe,
+)
+from tests.datacluster.stating import channel_statement
 
 from godwit.datacluster.catalog import Catalog
-from godwit.datacluster.channel_statements import parse_channel_statement
-from godwit.datacluster.channels import Channels
-from godwit.datacluster.subscriptions import LAST_ORDINAL, Position
 
 BROKERS = ("A", "B", "C")
-STEPS = ("planned", "evaluated", "written", "committed")
 EXECUTIONS = 3
 CHANNEL = "Watched"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-class Crash(BaseException):
-    """The process ends here."""
 
 
 @dataclass
@@ -85,12 +87,11 @@ class History:
         )
         self.model = Model()
         self.serial = 0
-        self.crash_at: str | None = None
         self._ingest()  # Before there is a channel: not new to it.
         self.model.seen = self.snapshots.last_batch("Reports")
         self.channels = self._open()
         text = f"CREATE CHANNEL {CHANNEL}({kind.parameters}) EVERY 10 SECONDS AS {kind.query}"
-        self.channels.apply(parse_channel_statement(text), now_s=0.0)
+        self.channels.apply(channel_statement(text), now_s=0.0)
 
     def run(self) -> None:
         while len(self.model.done) < EXECUTIONS:
@@ -107,31 +108,30 @@ class History:
 
     # -- steps ---------------------------------------------------------------------------------
 
-    def _open(self) -> Channels:
+    def _open(self) -> CrashingChannels:
         self.catalog = Catalog(self.folder)
-        return Channels(self.spark, self.catalog, self.snapshots, self.folder, step=self._step)
-
-    def _step(self, step: str) -> None:
-        if step == self.crash_at:
-            raise Crash
+        return CrashingChannels(
+            self.spark, self.catalog, self.snapshots, self.folder, settings=SETTINGS
+        )
 
     def _subscribe(self) -> None:
         broker = self.random.choice(BROKERS)
         arguments = self.kind.arguments(self.random, self.centre)
-        subscribed = self.channels.subscribe(broker, CHANNEL, arguments)
+        granted = grant(self.channels, broker, CHANNEL, arguments)
+        assert granted.id is not None, granted.error
+        assert granted.start == (self.model.last_number + 1, 0)
         same = [id for id in self.model.in_force if self.model.arguments[id] == arguments]
         if same:
-            assert [subscribed.id] == same, "equal arguments are one subscription"
+            assert [granted.id] == same, "equal arguments are one subscription"
         else:
-            assert subscribed.id not in self.model.arguments, "ids are not used again"
-        self.model.arguments[subscribed.id] = arguments
-        after = self.model.held.setdefault((broker, subscribed.id), self.model.last_number)
-        assert subscribed.after_execution == after
+            assert granted.id not in self.model.arguments, "ids are not used again"
+        self.model.arguments[granted.id] = arguments
+        self.model.held.setdefault((broker, granted.id), self.model.last_number)
 
     def _unsubscribe(self) -> None:
         if self.model.held:
             broker, id = self.random.choice(sorted(self.model.held))
-            self.channels.unsubscribe(broker, id)
+            unsubscribe(self.channels, broker, id)
             del self.model.held[broker, id]
 
     def _ingest(self) -> None:
@@ -148,7 +148,7 @@ class History:
     def _place(self) -> dict[str, object]:
         return random_place(self.random, self.centre)
 
-    def _execute(self, crash_at: str | None) -> None:
+    def _execute(self, crash_after: Step | None) -> None:
         """Once, and if it crashes, the process starts anew."""
         model = self.model
         last = self.snapshots.last_batch("Reports")
@@ -156,14 +156,14 @@ class History:
             model.planned = Planned(len(model.done) + 1, self._expected(last))
             model.seen = last
             self.users_seen = self.snapshots.last_batch("Users")
-        self.crash_at = crash_at
+        self.channels.crash_after = crash_after
         try:
             outcome = self.channels.execute(CHANNEL, now_s=10.0)
         except Crash:
             self.catalog.close()
             self.channels.close()
             self.channels = self._open()
-            if crash_at != "committed":
+            if crash_after != "committed":
                 return
         else:
             assert (outcome is None) == (model.planned is None)
@@ -202,20 +202,37 @@ class History:
                     f"subscription {id} {self.model.arguments[id]}, execution {planned.number}"
                 )
         assert not got, "results of executions that never were"
+        for broker in BROKERS:
+            told = [
+                (notice.execution, notice.subscriptions)
+                for notice in notices(self.channels, broker).notices
+            ]
+            assert told == self._expected_notices(broker)
+
+    def _expected_notices(self, broker: str) -> list[tuple[int, list[int]]]:
+        """Executions since the broker holds a subscription, with results for it."""
+        held = {id: after for (holder, id), after in self.model.held.items() if holder == broker}
+        expected = []
+        for planned in self.model.done:
+            concerned = {id for id, after in held.items() if after < planned.number}
+            ids = sorted(id for id in concerned if planned.rows.get(id))
+            if ids:
+                expected.append((planned.number, ids))
+        return expected
 
     def _pulled(self) -> dict[tuple[int, int], list[Row]]:
         """Everything, a few rows at a time."""
-        positions = {id: Position(0, LAST_ORDINAL) for id in self.model.arguments}
+        starts = dict.fromkeys(self.model.arguments, START)
         got: dict[tuple[int, int], list[Row]] = defaultdict(list)
-        while True:
-            pulled = self.channels.pull(CHANNEL, positions, limit_bytes=200)
-            for row in pulled.rows:
-                at = (row.subscription, row.execution)
-                assert row.ordinal == len(got[at]), "rows of a subscription come in order"
-                got[at].append(tuple(row.values.values()))
-                positions[row.subscription] = Position(row.execution, row.ordinal)
-            if pulled.is_complete:
-                return got
+        end = (len(self.model.done) + 1, 0)
+        while starts and set(starts.values()) != {end}:
+            for id, pulled in stored(self.channels, starts, CHANNEL, limit_bytes=200).items():
+                for results in pulled.results:
+                    at = (id, results.execution)
+                    assert results.first == len(got[at]), "rows of a subscription come in order"
+                    got[at] += [tuple(row.values()) for row in results.rows]
+                starts[id] = pulled.end
+        return got
 
 
 @pytest.mark.parametrize("seed", range(100))

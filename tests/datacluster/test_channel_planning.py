@@ -1,4 +1,4 @@
-"""What Spark makes of channels: forms that are decorrelated, and those that are refused by it."""
+"""Spark's plans of channels: forms that it decorrelates, and those that it refuses."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.datacluster.test_channel_query import dataset
 
-from godwit.datacluster.channel import Channel
-from godwit.datacluster.channel_query import check
-from godwit.datacluster.dataset import Column, ColumnType
-from godwit.datacluster.evaluation import verify
+from godwit.datacluster.channels.evaluation import verify
+from godwit.datacluster.model.channel import Channel
+from godwit.datacluster.model.dataset import Column, ColumnType
+from godwit.datacluster.sql.channel_query import check
 from godwit.errors import UsageError
 
 PARAMETERS = (Column("t", ColumnType.STRING),)

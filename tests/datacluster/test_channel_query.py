@@ -1,14 +1,14 @@
-"""What a channel may say, and what it may not: every refusal is one sentence."""
+"""Queries that a channel may have, and those that are refused: each with one sentence."""
 
 from __future__ import annotations
 
 import pytest
 from tests.datacluster.memory_snapshots import REPORTS, SHELTERS, USERS
 
-from godwit.datacluster.channel import Channel
-from godwit.datacluster.channel_query import CheckedQuery, Source, check
-from godwit.datacluster.dataset import Column, ColumnType, Dataset
-from godwit.datacluster.one_pass import in_one_pass
+from godwit.datacluster.model.channel import Channel
+from godwit.datacluster.model.dataset import Column, ColumnType, Dataset
+from godwit.datacluster.sql.channel_query import CheckedQuery, Source, check
+from godwit.datacluster.sql.rewriting import rewrite_for_all
 from godwit.errors import UsageError
 
 DATASETS = {dataset.name.lower(): dataset for dataset in (REPORTS, USERS, SHELTERS)}
@@ -43,7 +43,7 @@ def test_new_and_all_of_one_dataset() -> None:
 
 
 def test_parameters_become_columns_of_the_subscriptions() -> None:
-    made = in_one_pass(checked("SELECT id FROM NEW Reports WHERE type = :t"))
+    made = rewrite_for_all(checked("SELECT id FROM NEW Reports WHERE type = :t"))
     assert made.tree.sql("spark") == (
         "SELECT `_s`.`_subscription` AS `_subscription`, `reports`.`id` AS `id` FROM _s AS `_s`"
         " JOIN `_new_reports` AS `reports` ON `reports`.`type` = `_s`.`t`"
@@ -52,7 +52,7 @@ def test_parameters_become_columns_of_the_subscriptions() -> None:
 
 @pytest.mark.parametrize("text", [r"'it\'s; DROP TABLE x --'", r"'a\\'", "'`'", "'/*'"])
 def test_texts_stay_texts(text: str) -> None:
-    made = in_one_pass(checked(f"SELECT id, {text} AS s FROM NEW Reports WHERE type = :t"))
+    made = rewrite_for_all(checked(f"SELECT id, {text} AS s FROM NEW Reports WHERE type = :t"))
     assert f" {text} AS `s`" in made.tree.sql("spark")
 
 
@@ -79,8 +79,11 @@ REFUSED = {
     "USING": ("SELECT id FROM NEW Reports JOIN Users USING (lat) WHERE type = :t", "USING"),
     "a script": (f"SELECT TRANSFORM(id) USING 'cat' AS x {WHERE}", "USING 'cat'"),
     "rollup": (f"SELECT count(*) AS n {WHERE} GROUP BY ROLLUP (r.type)", "ROLLUP"),
-    "an order for nothing": (f"SELECT id {WHERE} ORDER BY id", "goes with LIMIT"),
-    "any three": (f"SELECT id {WHERE} LIMIT 3", "goes with LIMIT"),
+    "an order for nothing": (
+        f"SELECT id {WHERE} ORDER BY id",
+        "ORDER BY and LIMIT need each other",
+    ),
+    "any three": (f"SELECT id {WHERE} LIMIT 3", "ORDER BY and LIMIT need each other"),
     "an order within": (
         "SELECT id FROM (SELECT id, type FROM NEW Reports ORDER BY id LIMIT 1) r WHERE type = :t",
         "at the end",
@@ -95,13 +98,13 @@ REFUSED = {
     # Tables.
     "a file": ("SELECT id FROM NEW Reports JOIN parquet.`/etc` p ON type = :t", "not a name"),
     "another database": ("SELECT id FROM NEW Reports JOIN x.Users u ON type = :t", "with a dot"),
-    "a table function": ("SELECT id FROM NEW Reports JOIN range(9) ON type = :t", "is none"),
-    "a name that is computed": ("SELECT id FROM IDENTIFIER('x') WHERE type = :t", "is none"),
+    "a table function": ("SELECT id FROM NEW Reports JOIN range(9) ON type = :t", "is not one"),
+    "a name that is computed": ("SELECT id FROM IDENTIFIER('x') WHERE type = :t", "is not one"),
     "an unknown dataset": ("SELECT id FROM NEW Nope WHERE type = :t", "no dataset Nope"),
-    "nothing new": ("SELECT id FROM Reports WHERE type = :t", "says NEW"),
+    "nothing new": ("SELECT id FROM Reports WHERE type = :t", "needs NEW"),
     "new on the side": (
         "SELECT u.lat FROM Users u LEFT JOIN NEW Reports r ON type = :t WHERE u.user_id = :t",
-        "says NEW",
+        "needs NEW",
     ),
     "static, but new": (
         "SELECT id FROM NEW Reports r JOIN NEW Shelters s ON s.type = :t AND r.type = :t",
@@ -121,7 +124,7 @@ REFUSED = {
     "a parameter that is not there": (f"SELECT id {WHERE} AND lat = :x", "no parameter :x"),
     "a parameter nobody uses": ("SELECT id FROM NEW Reports", "does not use the parameter :t"),
     "a parameter by position": (f"SELECT id {WHERE} AND lat = ?", "no parameter"),
-    "a variable": (f"SELECT ${{x}} AS x {WHERE}", "may not say"),
+    "a variable": (f"SELECT ${{x}} AS x {WHERE}", "may not use"),
     # Functions.
     "java": (f"SELECT java_method('java.lang.System', 'exit', 1) AS x {WHERE}", "java_method"),
     "reflection": (f"SELECT reflect('java.lang.System', 'exit', 1) AS x {WHERE}", "reflect"),
@@ -141,7 +144,7 @@ REFUSED = {
 def test_what_is_refused(name: str) -> None:
     query, said = REFUSED[name]
     with pytest.raises(UsageError) as refused:
-        in_one_pass(checked(query))
+        rewrite_for_all(checked(query))
     assert said in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
 
@@ -165,4 +168,4 @@ LACKING = {
 @pytest.mark.parametrize("name", LACKING)
 def test_a_channel_lacks_a_key(name: str) -> None:
     with pytest.raises(UsageError, match="lacks a key"):
-        in_one_pass(checked(LACKING[name]))
+        rewrite_for_all(checked(LACKING[name]))

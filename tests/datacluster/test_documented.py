@@ -21,6 +21,6 @@ def test_what_the_readme_makes_can_be_made(spark: SparkSession, tmp_path: Path) 
         for statement in statements:
             cluster.execute(statement)
         (made,) = cluster.channels.all()
-        assert made.channel.name == "Busy"
+        assert made.channel.name == "TooWarm"
     finally:
         cluster.close()

@@ -1,4 +1,4 @@
-"""No room on the disk: a clear error, nothing acknowledged is lost, and then it goes on."""
+"""A full disk: a clear error, nothing acknowledged is lost, and the log remains usable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     "segment_bytes",
-    [pytest.param(10_000_000, id="within a segment"), pytest.param(19_000, id="near its end")],
+    [pytest.param(10_000_000, id="first segment"), pytest.param(5_000, id="later segment")],
 )
 def test_a_log_on_a_full_disk(tmp_path: Path, segment_bytes: int) -> None:
-    """In a process of its own, whose files may not grow beyond 20,000 bytes for a while."""
+    """In a separate process, whose files may not grow beyond some size for a while."""
     command = [sys.executable, "-m", "tests.datacluster.filling"]
     ran = subprocess.run(  # noqa: S603  Our own.
         [*command, str(tmp_path), str(segment_bytes)],

@@ -1,4 +1,4 @@
-"""Cells: a point in a box shares one cell with it, and not two (G1)."""
+"""Cells: a point in a box shares exactly one cell with it (G1)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 from tests.datacluster.channel_kinds import metres
 
-from godwit.datacluster import grid
-from godwit.datacluster.expressions import column, real
+from godwit.datacluster.sql import grid
+from godwit.datacluster.sql.expressions import column, real
 
 EXTREME = [0.0, -0.0, 1e300, -1e300, 2.0**100, 5e-324, 2.0**-40, 180.0, -180.0]
 
@@ -83,7 +83,7 @@ def _frame(spark: SparkSession, pairs: list[dict[str, float]]) -> DataFrame:
 def _shared(
     spark: SparkSession,
     pairs: list[dict[str, float]],
-    box: Sequence[grid.Interval],
+    box: Sequence[grid.GridInterval],
     point: Sequence[exp.Expr],
     level: exp.Expr,
 ) -> list[int]:

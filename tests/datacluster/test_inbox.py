@@ -1,4 +1,4 @@
-"""What an inbox takes, keeps aside and refuses; from several threads, too."""
+"""An inbox: records that are accepted, quarantined or refused; also from several threads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.datacluster.boxes import QUARANTINE, REPORTS, held, open_inbox, open_log
 
-from godwit.datacluster.inbox import Inbox, Incoming, Taken
-from godwit.datacluster.log import LogSettings
-from godwit.datacluster.segments import FullError
+from godwit.datacluster.datasets.inbox import AcceptedRecords, Inbox, Incoming
+from godwit.datacluster.log.feed_log import LogSettings
+from godwit.datacluster.log.segments import FullError
 
 
 def record(sequence: int, content: dict[str, object] | bytes, source: str = "a") -> Incoming:
@@ -25,15 +25,15 @@ def test_what_does_not_fit_is_kept_with_the_reason(tmp_path: Path) -> None:
         record(3, b'{"n": 3, "more": 1}'),
         record(4, b"oh"),
     ]
-    assert inbox.take(records, {"feed": 4}) == Taken(accepted=2, rejected=2, duplicates=0)
-    assert inbox.take(records, {"feed": 4}) == Taken(accepted=0, rejected=0, duplicates=4)
+    assert inbox.take(records, {"feed": 4}) == AcceptedRecords(accepted=2, rejected=2, duplicates=0)
+    assert inbox.take(records, {"feed": 4}) == AcceptedRecords(accepted=0, rejected=0, duplicates=4)
     assert inbox.marks == {"feed": 4}
     assert inbox.waiting_bytes == log.waiting_bytes + quarantine.waiting_bytes
     assert held(log.folder) == [(1, 1), (2, 3)]
     folder = quarantine.folder
     assert [value for _, value in held(folder, "reason")] == [
-        "n: 'x' is no whole number",
-        "no JSON object: JSON is malformed: invalid character (byte 0)",
+        "n: 'x' is not a whole number",
+        "not a JSON object: JSON is malformed: invalid character (byte 0)",
     ]
     assert held(folder, "record") == [(1, '{"n":"x"}'), (2, "oh")]
     assert held(folder, "source") == [(1, "a"), (2, "a")]
@@ -41,7 +41,7 @@ def test_what_does_not_fit_is_kept_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_marks_are_not_ahead_of_what_is_kept_aside(tmp_path: Path) -> None:
-    """The quarantine is full: then nothing of the batch is taken, and it may come again."""
+    """If the quarantine is full, nothing of the batch is accepted; it can be sent again."""
     log = open_log(tmp_path / "log")
     quarantine_log = open_log(tmp_path / "q", QUARANTINE, LogSettings(waiting_bytes_max=1))
     inbox = Inbox(REPORTS, log, QUARANTINE, quarantine_log)
@@ -52,7 +52,7 @@ def test_marks_are_not_ahead_of_what_is_kept_aside(tmp_path: Path) -> None:
     assert inbox.marks == {"feed": 1}
     assert held(log.folder) == []
     quarantine_log.ingested(1)
-    assert inbox.take(batch, {"feed": 3}) == Taken(accepted=1, rejected=1, duplicates=0)
+    assert inbox.take(batch, {"feed": 3}) == AcceptedRecords(accepted=1, rejected=1, duplicates=0)
     assert inbox.marks == {"feed": 3}
 
 

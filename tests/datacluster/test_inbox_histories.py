@@ -1,8 +1,7 @@
 """Random histories of an inbox: batches, duplicates, malformed records, full logs, crashes.
 
-A crash leaves the disk as it was when some write had reached it in part.  Whoever sends goes on
-with what was not acknowledged, and now and then sends more than that again.  In the end both logs
-hold what was sent, once, and each source in its order.
+A crash leaves a part of the last write on the disk.  Senders repeat what was not acknowledged, and
+sometimes more.  In the end both logs hold each record once, and those of each source in order.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from random import Random
 import pytest
 from tests.datacluster.boxes import held, open_inbox
 
-from godwit.datacluster.frames import frames, segments
-from godwit.datacluster.inbox import Inbox, Incoming
-from godwit.datacluster.log import FeedLog, LogSettings
-from godwit.datacluster.segments import FullError
+from godwit.datacluster.datasets.inbox import Inbox, Incoming
+from godwit.datacluster.log.feed_log import FeedLog, LogSettings
+from godwit.datacluster.log.log_frames import frames, segments
+from godwit.datacluster.log.segments import FullError
 
 SOURCES = ("one", "two", "three")
 STEPS = 60
 
 
 class History:
-    """An inbox, those who send to it, and what ingestion has taken out of it."""
+    """An inbox, its senders, and what ingestion has read from it."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.random = Random(seed)
@@ -99,7 +98,7 @@ class History:
     def _tear(self, folder: Path, name: str, safe_bytes: int, *, untouched: bool) -> None:
         path = segments(folder)[-1]
         if path.name != name:
-            safe_bytes = next(frames(path)).size_bytes  # A segment is there with its head.
+            safe_bytes = next(frames(path)).size_bytes  # A segment always has its head.
         kept = safe_bytes if untouched else self.random.randint(safe_bytes, path.stat().st_size)
         with path.open("r+b") as file:
             file.truncate(kept)

@@ -15,32 +15,32 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.datacluster.stating import dataset_statement
 from tests.datacluster.stocking import open_storage
 
-from godwit.client.following import Follower
-from godwit.datacluster.feed import Feed
+from godwit.client.durable_subscription import DurableSubscription
+from godwit.datacluster.datasets.dataset_service import DatasetService, DatasetSettings
+from godwit.datacluster.datasets.inbox import AcceptedRecords, Inbox, Incoming
+from godwit.datacluster.datasets.ingestion import IngestionQuery, IngestionSettings
+from godwit.datacluster.datasets.storage import Storage
 from godwit.datacluster.feeding import Feeder
-from godwit.datacluster.inbox import Inbox, Incoming, Taken
-from godwit.datacluster.ingestion import IngestionSettings, Stream
-from godwit.datacluster.landing import Landing, LandingSettings
-from godwit.datacluster.log import LogSettings
-from godwit.datacluster.statements import parse
-from godwit.datacluster.storage import Storage
+from godwit.datacluster.log.feed_log import LogSettings
+from godwit.datacluster.model.feed import Feed
 from godwit.errors import UsageError
 
-QUICK = LandingSettings(ingestion=IngestionSettings(interval_s=0.0, retry_s=0.1))
+QUICK = DatasetSettings(ingestion=IngestionSettings(interval_s=0.0, retry_s=0.1))
 REPORTS = "CREATE DATASET Reports (n INT, at TIMESTAMP)"
 PATIENCE_S = 120.0
 
 
 class Landed:
-    """A storage with its landing, and the batches that were told."""
+    """A storage with its service, and the batches that were reported."""
 
-    def __init__(self, spark: SparkSession, folder: Path, settings: LandingSettings) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, settings: DatasetSettings) -> None:
         self.storage: Storage = open_storage(spark, folder)
         self.told: list[tuple[str, int]] = []
         self._changed = threading.Condition()
-        self.landing = Landing(
+        self.landing = DatasetService(
             self.storage,
             on_batch=self._on_batch,
             horizon=self.storage.last_batch,
@@ -52,7 +52,7 @@ class Landed:
             self.told.append((name, batch))
             self._changed.notify_all()
 
-    def take(self, first: int, count: int) -> Taken:
+    def take(self, first: int, count: int) -> AcceptedRecords:
         records = [
             Incoming("a", n, {"n": n if n % 10 else "bad", "at": n}, float(n))
             for n in range(first, first + count)
@@ -73,12 +73,12 @@ class Landed:
         return [row[column] for row in found]
 
     def position(self, name: str = "Reports") -> int:
-        return self.storage.files.progress(self.storage.definitions.known(name).id).position
+        return self.storage.files.progress(self.storage.definitions.entry(name).id).position
 
 
 @contextmanager
 def landed(
-    spark: SparkSession, folder: Path, settings: LandingSettings = QUICK
+    spark: SparkSession, folder: Path, settings: DatasetSettings = QUICK
 ) -> Iterator[Landed]:
     it = Landed(spark, folder, settings)
     try:
@@ -96,10 +96,10 @@ def test_records_get_in_batch_by_batch_and_again_after_a_restart(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
-        assert it.take(1, 5) == Taken(5, 0, 0)
+        it.landing.execute(dataset_statement(REPORTS))
+        assert it.take(1, 5) == AcceptedRecords(5, 0, 0)
         it.wait(lambda: ("Reports", 1) in it.told)
-        assert it.take(3, 10) == Taken(6, 1, 3)
+        assert it.take(3, 10) == AcceptedRecords(6, 1, 3)
         it.wait(lambda: it.position() == 11 and ("Reports_quarantine", 1) in it.told)
         assert it.numbers() == good(12)
         assert it.numbers("Reports_quarantine", "sequence") == [10]
@@ -107,7 +107,7 @@ def test_records_get_in_batch_by_batch_and_again_after_a_restart(
         assert it.landing.troubles() == []
     with landed(spark, tmp_path) as it:
         assert it.landing.inbox("Reports").marks == {"feed": 13}
-        assert it.take(10, 6) == Taken(3, 0, 3)
+        assert it.take(10, 6) == AcceptedRecords(3, 0, 3)
         it.wait(lambda: it.position() == 14)
         batches = [batch for name, batch in it.told if name == "Reports"]
         assert batches[-1] == it.storage.last_batch("Reports")
@@ -115,9 +115,9 @@ def test_records_get_in_batch_by_batch_and_again_after_a_restart(
 
 
 def test_a_dataset_begins_with_a_batch_of_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark makes one at first, if nothing has come yet: that is no trouble."""
+    """Spark runs an empty batch at first if there are no records: not an error."""
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         it.wait(lambda: it.told == [("Reports", 1)])
         assert it.landing.troubles() == []
         it.take(1, 5)
@@ -128,12 +128,12 @@ def test_a_dataset_begins_with_a_batch_of_nothing(spark: SparkSession, tmp_path:
 def test_a_backlog_is_ingested_in_batches_of_limited_size(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    settings = LandingSettings(
+    settings = DatasetSettings(
         log=LogSettings(segment_bytes=1),
         ingestion=IngestionSettings(interval_s=0.0, rows_max=4),
     )
     with landed(spark, tmp_path, settings) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         it.landing._ingestion.stop()
         for n in range(1, 10, 3):
             it.take(n, 3)
@@ -152,14 +152,14 @@ def test_it_can_be_stopped_at_any_moment(spark: SparkSession, tmp_path: Path, se
     for turn in range(4):
         with landed(spark, tmp_path) as it:
             if not turn:
-                it.landing.execute(parse(REPORTS))
+                it.landing.execute(dataset_statement(REPORTS))
             batches = it.storage.last_batch("Reports") + random.randrange(3)
             while True:
                 it.take(sent + 1, 7)
                 sent += 7
                 if it.storage.last_batch("Reports") >= batches:
                     break
-                time.sleep(random.uniform(0.0, 0.2))  # So that batches are several.
+                time.sleep(random.uniform(0.0, 0.2))  # For several batches.
     with landed(spark, tmp_path) as it:
         it.wait(lambda: it.position() == len(good(sent)))
         assert it.numbers() == good(sent)
@@ -168,10 +168,10 @@ def test_it_can_be_stopped_at_any_moment(spark: SparkSession, tmp_path: Path, se
 
 def test_a_query_that_fails_says_so_and_is_tried_again(spark: SparkSession, tmp_path: Path) -> None:
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         staging = tmp_path / "data" / "staging"
         staging.rmdir()
-        staging.touch()  # So nothing can be written there.
+        staging.touch()  # So that writing there fails.
         it.take(1, 9)
         it.wait(lambda: bool(it.landing.troubles()))
         (trouble,) = it.landing.troubles()
@@ -185,7 +185,7 @@ def test_a_query_that_fails_says_so_and_is_tried_again(spark: SparkSession, tmp_
 
 
 def once_wrong(real: Callable[..., Any]) -> Callable[..., Any]:
-    """As the real one, but the first call ends in a way that nobody has thought of."""
+    """Like the real one, but the first call ends with an unexpected error."""
     wrong = iter([True])
 
     def perhaps_wrong(*arguments: Any) -> Any:
@@ -199,9 +199,9 @@ def once_wrong(real: Callable[..., Any]) -> Callable[..., Any]:
 def test_whatever_goes_wrong_somebody_goes_on_looking_after_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Stream, "_is_behind", once_wrong(Stream._is_behind))
+    monkeypatch.setattr(IngestionQuery, "_is_behind", once_wrong(IngestionQuery._is_behind))
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         it.take(1, 10)
         it.wait(lambda: it.position("Reports_quarantine") == 1)
 
@@ -209,7 +209,7 @@ def test_whatever_goes_wrong_somebody_goes_on_looking_after_it(
 def test_whatever_goes_wrong_a_feed_goes_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def follow(_follower: Follower, _connect_s: float) -> None:
+    async def follow(_follower: DurableSubscription, _connect_s: float) -> None:
         followed.set()
         await asyncio.Event().wait()
 
@@ -224,15 +224,15 @@ def test_whatever_goes_wrong_a_feed_goes_on(
         await asyncio.gather(running, return_exceptions=True)
 
     followed = asyncio.Event()
-    monkeypatch.setattr(Follower, "run", once_wrong(follow))
+    monkeypatch.setattr(DurableSubscription, "run", once_wrong(follow))
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         asyncio.run(history(it.landing.inbox("Reports")))
 
 
 def test_a_lost_checkpoint_does_no_harm(spark: SparkSession, tmp_path: Path) -> None:
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         it.take(1, 5)
         it.wait(lambda: it.position() == 5)
     shutil.rmtree(tmp_path / "checkpoints")
@@ -248,15 +248,15 @@ def test_a_lost_checkpoint_does_no_harm(spark: SparkSession, tmp_path: Path) -> 
 def test_spark_begins_anew_if_it_is_not_where_the_dataset_ends(
     spark: SparkSession, tmp_path: Path, astray: int, later: int
 ) -> None:
-    """As if a batch had been done that nobody has seen; perhaps nothing new comes after it."""
+    """As if Spark had done a batch that the dataset lacks; perhaps no records follow."""
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         it.take(1, 5)
         it.wait(lambda: it.position() == 5)
         it.landing._ingestion.stop()
         it.take(6, 2)
         it.take(8, 2 - later)
-        checkpoint = it.storage.folders.checkpoint(it.storage.definitions.known("Reports").id)
+        checkpoint = it.storage.folders.checkpoint(it.storage.definitions.entry("Reports").id)
     offsets = (checkpoint / "offsets" / "0").read_text().splitlines()
     offsets[-1] = json.dumps({"position": astray})
     (checkpoint / "offsets" / "1").write_text("\n".join(offsets))
@@ -264,7 +264,7 @@ def test_spark_begins_anew_if_it_is_not_where_the_dataset_ends(
     for batch in ("0", "1"):
         (checkpoint / "commits" / batch).write_text('v1\n{"nextBatchWatermarkMs":0}')
         (checkpoint / "commits" / f".{batch}.crc").unlink(missing_ok=True)
-    impatient = LandingSettings(ingestion=IngestionSettings(interval_s=0.1, idle_s_max=2.0))
+    impatient = DatasetSettings(ingestion=IngestionSettings(interval_s=0.1, idle_s_max=2.0))
     with landed(spark, tmp_path, impatient) as it:
         it.take(10 - later, later)
         it.wait(lambda: it.position() == 9)
@@ -275,12 +275,12 @@ def test_spark_begins_anew_if_it_is_not_where_the_dataset_ends(
 def test_a_batch_that_spark_does_not_know_to_be_done_is_not_done_twice(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """As if it had been killed after our commit and before its own."""
+    """As if it had been killed between the catalog's commit and Spark's."""
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         it.take(1, 5)
         it.wait(lambda: it.position() == 5)
-        known = it.storage.definitions.known("Reports")
+        known = it.storage.definitions.entry("Reports")
         commits = it.storage.folders.checkpoint(known.id) / "commits"
         it.wait((commits / "0").exists)
     for commit in commits.iterdir():
@@ -296,18 +296,18 @@ def test_a_dataset_that_was_dropped_leaves_nothing_behind(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
-        it.landing.execute(parse("CREATE FEED f FROM FILTER 'n > 0' INTO Reports"))
+        it.landing.execute(dataset_statement(REPORTS))
+        it.landing.execute(dataset_statement("CREATE FEED f FROM FILTER 'n > 0' INTO Reports"))
         assert [feed.dataset for feed in it.landing.feeds()] == ["Reports"]
         it.take(1, 5)
         it.wait(lambda: it.position() == 5)
         with pytest.raises(UsageError, match="is fed by f"):
-            it.landing.execute(parse("DROP DATASET Reports"))
-        it.landing.execute(parse("DROP FEED f"))
-        it.landing.execute(parse("DROP DATASET Reports"))
+            it.landing.execute(dataset_statement("DROP DATASET Reports"))
+        it.landing.execute(dataset_statement("DROP FEED f"))
+        it.landing.execute(dataset_statement("DROP DATASET Reports"))
         with pytest.raises(UsageError, match="there is no dataset"):
             it.landing.inbox("Reports")
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         assert it.storage.last_batch("Reports") == 0
         it.take(1, 3)
         it.wait(lambda: it.position() == 3)
@@ -319,7 +319,7 @@ def test_a_dataset_that_was_dropped_leaves_nothing_behind(
 
 def test_a_static_dataset_takes_no_records(spark: SparkSession, tmp_path: Path) -> None:
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse("CREATE DATASET Shelters (n INT) STATIC"))
+        it.landing.execute(dataset_statement("CREATE DATASET Shelters (n INT) STATIC"))
         (tmp_path / "a.csv").write_text("n\n1\n2\n")
         assert it.landing.load("Shelters", tmp_path / "a.csv") == 2
         assert it.storage.frame("Shelters", through=0).count() == 2
@@ -330,9 +330,9 @@ def test_a_static_dataset_takes_no_records(spark: SparkSession, tmp_path: Path) 
 def test_wherever_ingestion_fails_a_batch_gets_in_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before and after each of its steps, one after the other."""
+    """Failures before and after each step, in turn."""
     with landed(spark, tmp_path) as it:
-        it.landing.execute(parse(REPORTS))
+        it.landing.execute(dataset_statement(REPORTS))
         steps = (it.storage.folders, "publish"), (it.storage.files, "commit")
         moments = [(*step, is_before) for step in steps for is_before in (True, False)]
         for n, (owner, name, is_before) in enumerate(moments):

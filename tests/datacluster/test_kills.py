@@ -1,6 +1,6 @@
 """kill -9 of the whole data cluster at a random moment, while records come in and files are merged.
 
-Whoever sends knows what was acknowledged and sends the rest again, and some of it twice.
+The sender repeats what was not acknowledged, and sends some records twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RECORDS_AT_A_TIME = 40
 
 
 class Feeding:
-    """The process, and how far it has acknowledged."""
+    """The process, and the records that it has acknowledged."""
 
     def __init__(self, folder: Path) -> None:
         self.process = subprocess.Popen(  # noqa: S603  Our own.
@@ -64,7 +64,7 @@ class Feeding:
 
 
 def _wait_for_end(process: int) -> None:
-    """Java goes when the process that started it is gone."""
+    """Java ends when the process that started it has ended."""
     deadline_s = time.monotonic() + 60.0
     while Path(f"/proc/{process}").exists():
         assert time.monotonic() < deadline_s, "Java is still there"
@@ -88,7 +88,7 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, seed: int) -> None:
                 if feeding.ask(f"take {first} {last + 1 - first}")[:1] != ["taken"]:
                     break
                 acknowledged = last
-                time.sleep(random.uniform(0.0, 0.1))  # Not to measure: so that batches are several.
+                time.sleep(random.uniform(0.0, 0.1))  # For several batches.
             timer.join()
         finally:
             feeding.close()

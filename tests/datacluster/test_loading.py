@@ -1,4 +1,4 @@
-"""Static datasets from files: what is loaded, what is refused, and that a load replaces another."""
+"""Static datasets from files: accepted and refused files; a load replaces the one before."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.datacluster.stocking import made
 
-from godwit.datacluster.loading import load
-from godwit.datacluster.storage import Storage
+from godwit.datacluster.datasets.loading import load
+from godwit.datacluster.datasets.storage import Storage
 from godwit.errors import UsageError
 
 SHELTERS = "CREATE DATASET Shelters (id INT, name STRING, x DOUBLE, open BOOLEAN, since TIMESTAMP)"
@@ -37,7 +37,7 @@ def rows(storage: Storage) -> list[tuple[object, ...]]:
 
 
 def _seconds(at: datetime) -> float:
-    return at.timestamp()  # Spark gives local time without saying so.
+    return at.timestamp()  # Spark returns local time without a zone.
 
 
 def shelters(spark: SparkSession, folder: Path, *, key: str = "") -> Storage:
@@ -71,11 +71,11 @@ def test_of_a_key_the_last_record_counts(spark: SparkSession, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.csv", "id,name\n1,x", "a.csv: there is no column x; there are id, name"),
-        ("a.csv", CSV + "x,,,,,", "a.csv: record 3: id: 'x' is no whole number"),
+        ("a.csv", "id,name\n1,x", "a.csv: column x is missing; the file has id, name"),
+        ("a.csv", CSV + "x,,,,,", "a.csv: record 3: id: 'x' is not a whole number"),
         ("a.csv", CSV + "3,,maybe,,,", "a.csv: record 3: open: 'maybe' is neither"),
         ("a.json", '{"id": 1}\n{"id": 3000000000}', "record 2: id: 3000000000 does not fit"),
-        ("a.json", '{"id": 1}\n{', "a.json: record 2: no JSON object"),
+        ("a.json", '{"id": 1}\n{', "a.json: record 2: not a JSON object"),
         ("a.parquet", "PAR1", "a.parquet: cannot be read"),
         ("a.xml", "", "the name must end in one of .csv, .json, .jsonl, .parquet"),
         ("b.csv", None, "b.csv: cannot be read: .*No such file"),
@@ -97,5 +97,5 @@ def test_a_file_that_does_not_fit_changes_nothing(
 
 def test_what_is_fed_is_not_loaded(spark: SparkSession, tmp_path: Path) -> None:
     storage = made(spark, tmp_path, SHELTERS)[0]
-    with pytest.raises(UsageError, match="is not STATIC"):
+    with pytest.raises(UsageError, match="only a STATIC dataset can be loaded"):
         load(storage, "Shelters", tmp_path / "a.csv")

@@ -1,4 +1,4 @@
-"""The log: what comes back after a crash, duplicates, limits, damage."""
+"""The log: recovery after a crash, duplicates, limits, damage."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tests.datacluster.boxes import held, open_log, some
 
-from godwit.datacluster import log as log_module
-from godwit.datacluster.durable import durable_position
-from godwit.datacluster.frames import DamagedError, segments
-from godwit.datacluster.log import Appended, FeedLog, LogSettings
-from godwit.datacluster.segments import FullError
+from godwit.datacluster.log import feed_log as log_module
+from godwit.datacluster.log.durable_position import durable_position
+from godwit.datacluster.log.feed_log import Appended, FeedLog, LogSettings
+from godwit.datacluster.log.log_frames import DamagedError, segments
+from godwit.datacluster.log.segments import FullError
 from godwit.errors import UsageError
 
 TINY = LogSettings(segment_bytes=1)
@@ -78,7 +78,7 @@ def test_wherever_a_crash_cuts_the_last_write_the_rest_is_there(tmp_path: Path) 
 def test_disks_do_not_write_in_the_order_of_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second of three frames of one write is torn: the third is not taken either."""
+    """If the second of three frames of one write is torn, the third is dropped, too."""
     monkeypatch.setattr(log_module, "ROWS_PER_FRAME", 2)
     log = open_log(tmp_path)
     log.append(some(1), [("a", 1)])
@@ -170,7 +170,7 @@ def test_what_waits_is_bounded(tmp_path: Path) -> None:
 def test_a_write_that_fails_is_undone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
-    """A disk may notice that it is full only when it is asked to confirm."""
+    """A disk may report only at the sync that it is full."""
     log = open_log(tmp_path)
     log.append(some(1), [("a", 1)])
     left = iter([OSError(errno.ENOSPC, "full")] * failures)
@@ -182,7 +182,7 @@ def test_a_write_that_fails_is_undone(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", fail)
         patch.setattr(os, "ftruncate", fail)
-        with pytest.raises(FullError, match="no room on the disk"):
+        with pytest.raises(FullError, match="the disk is full"):
             log.append(some(2), [("a", 2)], {"feed": 2})
     assert (log.position, log.marks, log._sequences) == (1, {}, {"a": 1})
     assert durable_position(tmp_path) == 1

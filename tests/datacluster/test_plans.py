@@ -1,12 +1,12 @@
-"""Which files are merged, which go: tables."""
+"""Which files are merged, and which expire: tables."""
 
 from __future__ import annotations
 
 import pytest
 
-from godwit.datacluster.compaction import CompactionSettings, plan
-from godwit.datacluster.files import StoredFile
-from godwit.datacluster.retention import Retention, expired
+from godwit.datacluster.datasets.compaction import CompactionSettings, plan
+from godwit.datacluster.datasets.files import StoredFile
+from godwit.datacluster.datasets.retention import Retention, expired
 
 SETTINGS = CompactionSettings(
     fan_in=3, level_bytes=10, file_bytes=1_000, fold_rows=40, fold_ratio=0.5

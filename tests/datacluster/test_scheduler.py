@@ -6,26 +6,26 @@ import threading
 import time
 
 from tests.datacluster.memory_snapshots import MemorySnapshots
-from tests.datacluster.small_cluster import FAILING, ids, make, report
+from tests.datacluster.small_cluster import FAILING, ids, make, report, subscribe
 
-from godwit.datacluster.channels import Channels
-from godwit.datacluster.executions import Outcome
-from godwit.datacluster.scheduler import Scheduler
+from godwit.datacluster.channels.channel_service import ChannelService
+from godwit.datacluster.channels.executions import ExecutionOutcome
+from godwit.datacluster.channels.scheduler import Scheduler
 
 CONTINUOUS = """CREATE CHANNEL AtOnce(type STRING) CONTINUOUS AS
     SELECT id FROM NEW Reports WHERE type = :type"""
 A_WHILE_S = 120.0
 
 
-def inputs(outcomes: list[Outcome]) -> list[tuple[int, int]]:
+def inputs(outcomes: list[ExecutionOutcome]) -> list[tuple[int, int]]:
     ranges = [outcome.inputs["Reports"] for outcome in outcomes]
     return [(range.after, range.through) for range in ranges]
 
 
 def test_periods_that_were_missed_are_one_execution(
-    channels: Channels, snapshots: MemorySnapshots
+    channels: ChannelService, snapshots: MemorySnapshots
 ) -> None:
-    channels.subscribe("A", "OfType", {"type": "fire"})
+    subscribe(channels, "A", "OfType", type="fire")
     scheduler = Scheduler(channels)
     report(snapshots, 1)
     assert scheduler.run_due(9.9) == []
@@ -39,18 +39,18 @@ def test_periods_that_were_missed_are_one_execution(
     assert inputs(scheduler.run_due(60.0)) == [(3, 4)]
 
 
-def test_nothing_new_is_no_execution(channels: Channels) -> None:
-    channels.subscribe("A", "OfType", {"type": "fire"})
+def test_nothing_new_is_no_execution(channels: ChannelService) -> None:
+    subscribe(channels, "A", "OfType", type="fire")
     scheduler = Scheduler(channels)
     assert scheduler.run_due(10.0) == []
     assert channels.status("OfType").last == []
 
 
 def test_a_continuous_channel_follows_every_batch(
-    channels: Channels, snapshots: MemorySnapshots
+    channels: ChannelService, snapshots: MemorySnapshots
 ) -> None:
     make(channels, CONTINUOUS, "DROP CHANNEL OfType")
-    fire = channels.subscribe("A", "AtOnce", {"type": "fire"}).id
+    fire = subscribe(channels, "A", "AtOnce", type="fire")
     scheduler = Scheduler(channels)
     assert scheduler.run_due(0.0) == []
     batch = report(snapshots, 1)
@@ -65,11 +65,11 @@ def test_a_continuous_channel_follows_every_batch(
 
 
 def test_a_failing_channel_waits_longer_and_longer_and_holds_up_no_other(
-    channels: Channels, snapshots: MemorySnapshots
+    channels: ChannelService, snapshots: MemorySnapshots
 ) -> None:
     make(channels, FAILING)
-    channels.subscribe("A", "Failing", {"type": "fire"})
-    fire = channels.subscribe("A", "OfType", {"type": "fire"}).id
+    subscribe(channels, "A", "Failing", type="fire")
+    fire = subscribe(channels, "A", "OfType", type="fire")
     scheduler = Scheduler(channels)
     scheduler.run_due(0.0)
     report(snapshots, 0)
@@ -85,18 +85,43 @@ def test_a_failing_channel_waits_longer_and_longer_and_holds_up_no_other(
     assert (last.attempts, last.state) == (6, "planned")
 
 
-def test_what_was_planned_is_run_first(channels: Channels, snapshots: MemorySnapshots) -> None:
+def test_what_was_planned_is_run_first(
+    channels: ChannelService, snapshots: MemorySnapshots
+) -> None:
     make(channels, FAILING)
-    channels.subscribe("A", "Failing", {"type": "fire"})
+    subscribe(channels, "A", "Failing", type="fire")
     report(snapshots, 1)
     channels.execute("Failing", now_s=0.0)
     (outcome,) = Scheduler(channels).run_due(1.0)
     assert outcome.attempts == 2
 
 
-def test_the_thread_runs_channels_and_stops(channels: Channels, snapshots: MemorySnapshots) -> None:
+def test_a_channel_that_was_skipped_starts_as_a_new_one(
+    channels: ChannelService, snapshots: MemorySnapshots
+) -> None:
+    make(channels, FAILING)
+    seven = subscribe(channels, "A", "Failing", type="7")
+    scheduler = Scheduler(channels)
+    scheduler.run_due(0.0)
+    report(snapshots, 1)
+    assert [outcome.state for outcome in scheduler.run_due(10.0)] == ["done", "planned"]
+    for second in (20, 30, 40):
+        scheduler.run_due(float(second))
+    report(snapshots, 2, type="7")
+    skipped = channels.skip("Failing", now_s=41.0)
+    assert skipped is not None
+    scheduler.on_skip(skipped.channel)
+    assert scheduler.run_due(42.0) == []
+    outcomes = [outcome for outcome in scheduler.run_due(50.0) if outcome.channel != 1]
+    assert inputs(outcomes) == [(1, 2)], "at its next period, not when it would be tried again"
+    assert ids(channels, seven, "Failing") == [2]
+
+
+def test_the_thread_runs_channels_and_stops(
+    channels: ChannelService, snapshots: MemorySnapshots
+) -> None:
     make(channels, CONTINUOUS)
-    fire = channels.subscribe("A", "AtOnce", {"type": "fire"}).id
+    fire = subscribe(channels, "A", "AtOnce", type="fire")
     scheduler = Scheduler(channels)
     scheduler.start()
     scheduler.on_batch("Reports", report(snapshots, 1))

@@ -1,4 +1,4 @@
-"""The log as Spark sees it: how far, how much at a time, in which parts.  No Spark needed."""
+"""The log as a source: offsets, limits of batches, partitions.  Without Spark."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.datacluster.boxes import open_log, some
 
-from godwit.datacluster import log as log_module
-from godwit.datacluster import source as source_module
-from godwit.datacluster.durable import durable_position
-from godwit.datacluster.frames import DamagedError, segments
-from godwit.datacluster.log import FeedLog, LogSettings
-from godwit.datacluster.source import LogReader
+from godwit.datacluster.log import feed_log as log_module
+from godwit.datacluster.log import log_source as source_module
+from godwit.datacluster.log.durable_position import durable_position
+from godwit.datacluster.log.feed_log import FeedLog, LogSettings
+from godwit.datacluster.log.log_frames import DamagedError, segments
+from godwit.datacluster.log.log_source import LogReader
 
 TINY = LogSettings(segment_bytes=1)
 
@@ -57,13 +57,13 @@ def test_it_reads_what_is_between_two_positions(tmp_path: Path) -> None:
 
 
 def test_what_is_not_yet_safe_is_not_seen(tmp_path: Path) -> None:
-    """It was written, but the disk has not confirmed it: then it is taken back."""
+    """A frame that was written but not synced is truncated."""
     log = open_log(tmp_path)
     add(log, 1)
     spark = reader(log)
     size_bytes = segments(tmp_path)[0].stat().st_size
     add(log, 2, 3)
-    log._durable.tell(1)
+    log._durable.write(1)
     assert through(spark, 0) == 1
     assert rows(spark, 0, 1) == [(1, 1)]
     log.close()
@@ -77,7 +77,7 @@ def test_what_is_not_yet_safe_is_not_seen(tmp_path: Path) -> None:
 
 
 def test_a_batch_is_repeated_whole_although_it_is_not_known_what_is_safe(tmp_path: Path) -> None:
-    """As after a restart, while the position is being written: Spark asks for what it planned."""
+    """As after a restart, while the position is being written: Spark reads what it planned."""
     log = open_log(tmp_path)
     add(log, 1, 2)
     (tmp_path / "durable").write_bytes(b"torn")

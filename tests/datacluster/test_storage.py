@@ -1,7 +1,8 @@
-"""What channels see of a dataset, through compaction, retention and restarts."""
+"""Stored datasets as channels read them, through compaction, retention and restarts."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from random import Random
 
@@ -9,10 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.datacluster.stocking import KEYED, UNKEYED, made, open_storage, rows, store
 
-from godwit.datacluster.compaction import CompactionSettings, compact
-from godwit.datacluster.housekeeping import Housekeeping, HousekeepingSettings
-from godwit.datacluster.retention import Retention
-from godwit.datacluster.snapshots import Snapshots
+from godwit.datacluster.channels.snapshots import Snapshots
+from godwit.datacluster.datasets.compaction import CompactionSettings, compact
+from godwit.datacluster.datasets.housekeeping import Housekeeping, HousekeepingSettings
+from godwit.datacluster.datasets.retention import Retention
+from godwit.datacluster.datasets.storage import Storage
 from godwit.errors import UsageError
 
 EAGER = CompactionSettings(fan_in=2, fold_rows=4, fold_ratio=0.0)
@@ -25,7 +27,6 @@ def files_on_disk(folder: Path) -> int:
 def test_an_empty_dataset_has_columns(spark: SparkSession, tmp_path: Path) -> None:
     storage, known = made(spark, tmp_path, KEYED)
     snapshots: Snapshots = storage
-    assert snapshots.names() == ["Places", "Places_quarantine"]
     assert snapshots.dataset("PLACES") == known.dataset
     assert snapshots.last_batch("places") == 0
     columns = ["user", "at", "n", "_accepted_s", "_position", "_batch"]
@@ -39,7 +40,7 @@ def test_an_empty_dataset_has_columns(spark: SparkSession, tmp_path: Path) -> No
 def test_compaction_changes_nothing_that_can_be_seen(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
-    """Keyed and unkeyed, against lists; asked for any batch from the horizon on."""
+    """With and without a key, compared with lists, for any batch from the horizon on."""
     random = Random(seed)
     for number, statement in enumerate((KEYED, UNKEYED)):
         folder = tmp_path / str(number)
@@ -83,9 +84,9 @@ def test_below_the_horizon_the_latest_of_each_key_is_left(
     *base, later = storage.files.of(known.id)
     assert all(file.is_base for file in base)
     assert (sum(file.rows for file in base), later.first_batch) == (3, 3)
-    with pytest.raises(UsageError, match="as of batch 1 are not kept"):
+    with pytest.raises(UsageError, match="its state at batch 1 is not kept"):
         storage.frame("Places", through=1)
-    with pytest.raises(UsageError, match="not all records after batch 1 are kept"):
+    with pytest.raises(UsageError, match="records after batch 1 are no longer all kept"):
         storage.new("Places", after=1, through=2)
     assert rows(storage.frame("Places", through=3)) == [("a", 4, 2), ("c", 5, 2), ("b", 6, 3)]
 
@@ -166,12 +167,32 @@ def test_housekeeping_compacts_and_expires_up_to_the_horizon(
     storage, known = made(spark, tmp_path, UNKEYED)
     settings = HousekeepingSettings(
         compaction=CompactionSettings(fan_in=2, level_bytes=1, file_bytes=1),
-        retention={"places": Retention(age_s_max=1.0)},
+        retention=Retention(age_s_max=1.0),
         grace_s=0.0,
     )
     housekeeping = Housekeeping(storage, lambda _: 2, settings)
     for _ in range(4):
         store(storage, known, ["a"])
-    housekeeping.keep_all()
+    housekeeping.tidy_all()
     assert rows(storage.frame("Places", through=4)) == [("a", 3, 3), ("a", 4, 4)]
     assert files_on_disk(tmp_path) == 2
+
+
+def test_housekeeping_goes_on_after_a_round_that_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, _ = made(spark, tmp_path, UNKEYED)
+    rounds, went_on = iter([True]), threading.Event()
+
+    def delete_dropped(_storage: Storage, *, grace_s: float) -> None:
+        if next(rounds, False):
+            raise OSError(f"no space left, after {grace_s} s")
+        went_on.set()
+
+    monkeypatch.setattr(Storage, "delete_dropped", delete_dropped)
+    housekeeping = Housekeeping(storage, lambda _: 0, HousekeepingSettings(interval_s=0.001))
+    housekeeping.start()
+    try:
+        assert went_on.wait(30.0)
+    finally:
+        housekeeping.stop()

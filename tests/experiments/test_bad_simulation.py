@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from godwit.experiments.bad_simulation import EXPERIMENT
-from godwit.experiments.balancing_claims import FINE, PAPER
-from godwit.experiments.balancing_measures import measure
-from godwit.experiments.balancing_rounds import made, run
+from godwit.experiments.bad_simulation.claims import FINE, PAPER
+from godwit.experiments.bad_simulation.experiment import EXPERIMENT
+from godwit.experiments.bad_simulation.measures import measure
+from godwit.experiments.bad_simulation.runs import made, run
 from godwit.lab import plots
-from godwit.lab.claims import Verdict
-from godwit.lab.experiment import Case, Measured, Results
-from godwit.lab.reading import read_trace
+from godwit.lab.declaration import Case, Measured, Results
+from godwit.lab.metrics.reading import read_trace
+from godwit.lab.rules import Verdict
 from godwit.workloads.audience import audience, rate_changes
 
 TINY: Case = {
@@ -152,7 +152,7 @@ def results(change: dict[str, float] | None = None, **where: object) -> Results:
 def test_what_is_expected_fulfils_every_claim_and_can_be_drawn(tmp_path: Path) -> None:
     expected = results()
     for claim in EXPERIMENT.claims:
-        assert claim.rule.judge(expected).verdict is Verdict.REPRODUCED, claim.id
+        assert claim.judge(expected).verdict is Verdict.REPRODUCED, claim.id
     for figure in EXPERIMENT.figures:
         plots.save(figure, expected, tmp_path / f"{figure.name}.png")
         assert (tmp_path / f"{figure.name}.png").stat().st_size > 10_000
@@ -186,5 +186,5 @@ NR_GSH = {**NR_LDM, "scheme": "gsh"}
     ],
 )
 def test_a_claim_can_fail(claim: str, wrong: Results) -> None:
-    judged = {each.id: each.rule.judge(wrong).verdict for each in EXPERIMENT.claims}
+    judged = {each.id: each.judge(wrong).verdict for each in EXPERIMENT.claims}
     assert judged[claim] is Verdict.NOT_REPRODUCED

@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from godwit.broker.meters import WINDOW_S
-from godwit.experiments import broker_model_claims as theory
-from godwit.experiments.broker_model import EXPERIMENT
-from godwit.experiments.one_broker import SERVICE_S, WARM_S, Setting, measure, run
+from godwit.experiments.broker_model import claims as theory
+from godwit.experiments.broker_model.experiment import EXPERIMENT
+from godwit.experiments.broker_model.measures import measure
+from godwit.experiments.broker_model.runs import SERVICE_S, WARM_S, Setting, run
 from godwit.lab import plots
-from godwit.lab.claims import Verdict
-from godwit.lab.experiment import Case, Measured, Results
-from godwit.lab.reading import read_trace
+from godwit.lab.declaration import Case, Measured, Results
+from godwit.lab.metrics.reading import read_trace
+from godwit.lab.rules import Verdict
 
 BOTH: Case = {"bottleneck": "both", "arrivals": "poisson", "rho": 0.8, "publications": 8000}
 OVERLOAD: Case = {"bottleneck": "output", "arrivals": "poisson", "rho": 1.5, "publications": 15000}
@@ -129,7 +130,7 @@ def results(changed: str = "", factor: float = 1.0, plus: float = 0.0, **where: 
 def test_theory_fulfils_every_claim_and_can_be_drawn(tmp_path: Path) -> None:
     exact = results()
     for claim in EXPERIMENT.claims:
-        assert claim.rule.judge(exact).verdict is Verdict.REPRODUCED, claim.id
+        assert claim.judge(exact).verdict is Verdict.REPRODUCED, claim.id
     for figure in EXPERIMENT.figures:
         plots.save(figure, exact, tmp_path / f"{figure.name}.png")
         assert (tmp_path / f"{figure.name}.png").stat().st_size > 10_000
@@ -153,5 +154,5 @@ def test_theory_fulfils_every_claim_and_can_be_drawn(tmp_path: Path) -> None:
     ],
 )
 def test_a_claim_fails_if_theory_is_missed(claim: str, wrong: Results) -> None:
-    judged = {each.id: each.rule.judge(wrong).verdict for each in EXPERIMENT.claims}
+    judged = {each.id: each.judge(wrong).verdict for each in EXPERIMENT.claims}
     assert judged[claim] is Verdict.NOT_REPRODUCED

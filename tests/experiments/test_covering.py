@@ -9,22 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from godwit.experiments.covering import EXPERIMENT
-from godwit.experiments.covering_claims import NAMED, THRESHOLDS
-from godwit.experiments.subscribing import (
-    MIXES,
-    TEMPLATE_MIXES,
-    crossings_of,
-    measure,
-    records,
-    run,
-    topology_of,
-    workload_of,
-)
+from godwit.experiments.covering.claims import NAMED, THRESHOLDS
+from godwit.experiments.covering.experiment import EXPERIMENT
+from godwit.experiments.covering.measures import crossings_of, measure, records
+from godwit.experiments.covering.runs import MIXES, TEMPLATE_MIXES, run, topology_of, workload_of
 from godwit.lab import plots
-from godwit.lab.claims import Verdict
-from godwit.lab.experiment import Case, Measured, Results
-from godwit.lab.reading import read_trace
+from godwit.lab.declaration import Case, Measured, Results
+from godwit.lab.metrics.reading import read_trace
+from godwit.lab.rules import Verdict
 from godwit.overlay.topology import topology
 from godwit.workloads.stock_templates import TEMPLATES
 
@@ -144,7 +136,7 @@ def results(change: dict[str, float] | None = None, **where: object) -> Results:
 def test_what_is_expected_fulfils_every_claim_and_can_be_drawn(tmp_path: Path) -> None:
     expected = results()
     for claim in EXPERIMENT.claims:
-        assert claim.rule.judge(expected).verdict is Verdict.REPRODUCED, claim.id
+        assert claim.judge(expected).verdict is Verdict.REPRODUCED, claim.id
     for figure in EXPERIMENT.figures:
         plots.save(figure, expected, tmp_path / f"{figure.name}.png")
         assert (tmp_path / f"{figure.name}.png").stat().st_size > 10_000
@@ -169,11 +161,11 @@ def test_what_is_expected_fulfils_every_claim_and_can_be_drawn(tmp_path: Path) -
     ],
 )
 def test_a_claim_can_fail(claim: str, wrong: Results) -> None:
-    judged = {each.id: each.rule.judge(wrong).verdict for each in EXPERIMENT.claims}
+    judged = {each.id: each.judge(wrong).verdict for each in EXPERIMENT.claims}
     assert judged[claim] is Verdict.NOT_REPRODUCED
 
 
 def test_a_mix_that_was_not_run_proves_nothing() -> None:
     few = Results([run for run in results().runs if run.case["mix"] != "class"])
-    judged = {each.id: each.rule.judge(few).verdict for each in EXPERIMENT.claims[:5]}
-    assert judged["covering-5"] is Verdict.NOT_REPRODUCED
+    judged = {each.id: each.judge(few).verdict for each in EXPERIMENT.claims[:5]}
+    assert judged["covering-5"] is Verdict.NOT_MEASURED

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from godwit.emergencies.checking import EXPECTED, World
-from godwit.experiments.emergency_results import EmergencyResults
+from godwit.demos.emergencies.checking import EXPECTED, ExecutionInput
+from godwit.experiments.bad_prototype.emergency_results import EmergencyResults
 from godwit.workloads.emergencies import emergency_reports, emergency_subscribers, shelters
 from godwit.workloads.emergency_channels import CHANNELS, EmergencyChannel
 from godwit.workloads.roads import street_grid, walkers
@@ -51,8 +51,8 @@ def test_bytes_are_those_of_the_rows(channel: EmergencyChannel, seed: int) -> No
                 user: {"latitude": at[number, 0], "longitude": at[number, 1]}
                 for user, at in places.items()
             }
-            world = World(list(map(dict, seen)), list(map(dict, refuges)), where)
-            rows = EXPECTED[channel.name](world, dict(zip(names, arguments, strict=True)))
+            seen_by_it = ExecutionInput(list(map(dict, seen)), list(map(dict, refuges)), where)
+            rows = EXPECTED[channel.name](seen_by_it, dict(zip(names, arguments, strict=True)))
             assert found[number] == (len(msgspec.json.encode(rows)) if rows else 0)
             total += len(rows)
     assert total > 50

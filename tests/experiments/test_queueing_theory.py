@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from godwit.experiments.queueing_theory import (
+from godwit.experiments.broker_model.queueing_theory import (
     customers_needed,
     growth_per_s,
     md1_share_served_within,

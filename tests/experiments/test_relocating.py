@@ -9,15 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from godwit.experiments.grape_enterprise import EXPERIMENT as ENTERPRISE
-from godwit.experiments.grape_random import EXPERIMENT as RANDOM
-from godwit.experiments.grape_weights import EXPERIMENT as WEIGHTS
-from godwit.experiments.placement_sampling import EXPERIMENT as SAMPLING
-from godwit.experiments.relocating import SIZES, run
-from godwit.experiments.relocating_measures import measure
-from godwit.lab.claims import Verdict
-from godwit.lab.experiment import Case, Experiment, Measured, Results
-from godwit.lab.reading import read_trace
+from godwit.experiments.grape_enterprise.experiment import EXPERIMENT as ENTERPRISE
+from godwit.experiments.grape_random.experiment import EXPERIMENT as RANDOM
+from godwit.experiments.grape_weights.experiment import EXPERIMENT as WEIGHTS
+from godwit.experiments.placement.measures import measure
+from godwit.experiments.placement.runs import SIZES, run
+from godwit.experiments.placement_sampling.experiment import EXPERIMENT as SAMPLING
+from godwit.lab.declaration import Case, Experiment, Measured, Results
+from godwit.lab.metrics.reading import read_trace
+from godwit.lab.rules import Verdict
 
 SMALL: Case = {"brokers": 31, "fanout": 2, "mix": "enterprise", "x": 4}
 
@@ -185,7 +185,7 @@ ALL = (ENTERPRISE, RANDOM, WEIGHTS, SAMPLING)
 @pytest.mark.parametrize("experiment", ALL, ids=lambda each: each.name)
 def test_every_claim_can_hold(experiment: Experiment) -> None:
     for claim in experiment.claims:
-        verdict = claim.rule.judge(results(experiment)).verdict
+        verdict = claim.judge(results(experiment)).verdict
         assert verdict in (Verdict.REPRODUCED, Verdict.EXCEEDED), claim.id
         assert claim.rule.text
 
@@ -259,6 +259,6 @@ def test_every_claim_can_fail(
     ((experiment, judged),) = (
         (each, of_it) for each in ALL for of_it in each.claims if of_it.id == claim
     )
-    verdict = judged.rule.judge(results(experiment, change, **where)).verdict
+    verdict = judged.judge(results(experiment, change, **where)).verdict
 
     assert verdict is Verdict.NOT_REPRODUCED

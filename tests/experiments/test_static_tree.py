@@ -9,11 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from godwit.experiments.static_tree import EXPERIMENT, SUNK
-from godwit.experiments.static_tree_runs import EVER, SIZES, delivery_digest, measure, run
-from godwit.lab.claims import Verdict
-from godwit.lab.experiment import Case, Measured, Results
-from godwit.lab.reading import read_trace
+from godwit.experiments.static_tree.claims import SUNK
+from godwit.experiments.static_tree.experiment import EXPERIMENT
+from godwit.experiments.static_tree.measures import EVER, delivery_digest, measure
+from godwit.experiments.static_tree.runs import SIZES, run
+from godwit.lab.declaration import Case, Measured, Results
+from godwit.lab.metrics.reading import read_trace
+from godwit.lab.rules import Verdict
 
 SMALL: Case = {"driver": "simulated", "brokers": 31, "mix": "enterprise", "x": 4}
 LIVE: Case = {"driver": "live", "brokers": 7, "mix": "random", "x": 4}
@@ -88,7 +90,7 @@ def results(change: dict[str, float] | None = None, **where: object) -> Results:
 
 def test_every_claim_can_hold() -> None:
     for claim in EXPERIMENT.claims:
-        assert claim.rule.judge(results()).verdict is Verdict.REPRODUCED, claim.id
+        assert claim.judge(results()).verdict is Verdict.REPRODUCED, claim.id
 
 
 @pytest.mark.parametrize(
@@ -111,4 +113,4 @@ def test_every_claim_can_fail(
 ) -> None:
     (judged,) = (each for each in EXPERIMENT.claims if each.id == claim)
 
-    assert judged.rule.judge(results(change, **where)).verdict is Verdict.NOT_REPRODUCED
+    assert judged.judge(results(change, **where)).verdict is Verdict.NOT_REPRODUCED

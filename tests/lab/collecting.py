@@ -15,7 +15,7 @@ from tests.lab.plain import in_order
 from tests.lab.runs import OVER
 
 from godwit.lab.metrics import STAGES
-from godwit.lab.reading import read_trace
+from godwit.lab.metrics.reading import read_trace
 from godwit.spark.session import spark_session
 
 

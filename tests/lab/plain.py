@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
 
-from godwit.lab.stages import Span
+from godwit.lab.metrics.stages import Span
 
 Row: TypeAlias = dict[str, Any]
 Trace: TypeAlias = dict[str, list[Row]]
@@ -301,6 +301,7 @@ def publisher_rates(trace: Trace, span: Span) -> list[Row]:
     return [
         {
             "publisher": publisher,
+            "first_sequence": min(row["sequence"] for row in rows),
             "last_sequence": max(row["sequence"] for row in rows),
             "publications": len(rows),
             "publications_per_s": len(rows) / length_s,

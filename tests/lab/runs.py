@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from godwit.lab.stages import Span
+from godwit.demos.stocks.stock_scenario import StockScenario
+from godwit.lab.metrics.stages import Span
 from godwit.simulation.resources import BrokerResources
-from godwit.simulation.stock_scenario import StockScenario
-from godwit.simulation.tracing import Tracing
+from godwit.simulation.simulation_trace import SimulationTrace
 from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
 
@@ -29,7 +29,7 @@ SCENARIO = StockScenario(
 def trace_run(folder: Path, seed: int) -> Path:
     with TraceWriter(folder) as writer:
         recorder = Recorder(writer)
-        tracing = Tracing(recorder)
+        tracing = SimulationTrace(recorder)
         simulator = SCENARIO.build(seed=seed, observers=(tracing,))
         tracing.read_gauges(simulator)
         simulator.run(until_s=SCENARIO.duration_s + 5.0)

@@ -16,8 +16,8 @@ from tests.lab.plain import assert_same
 
 from godwit.errors import UsageError
 from godwit.lab.metrics import STAGES
-from godwit.lab.reading import spark_schema
-from godwit.lab.stages import Span, stage
+from godwit.lab.metrics.reading import spark_schema
+from godwit.lab.metrics.stages import Span, stage
 from godwit.trace.schema import TABLES
 
 TEN_S = Span(0.0, 10.0, bucket_s=5.0)
@@ -104,7 +104,7 @@ QUEUEING = (
     " waiting_mean"
 )
 TABLE_SIZES = "brokers subscriptions subscriptions_mean subscriptions_max"
-PUBLISHER = "publisher last_sequence publications publications_per_s bytes_per_s"
+PUBLISHER = "publisher first_sequence last_sequence publications publications_per_s bytes_per_s"
 
 BY_HAND: Mapping[str, list[dict[str, Any]]] = {
     "broker_rates": rows(
@@ -154,7 +154,7 @@ BY_HAND: Mapping[str, list[dict[str, Any]]] = {
         ("B3", 0.0, None),
         ("B4", 2 / 3, 1 / 61),
     ),
-    "publisher_rates": rows(PUBLISHER, ("p", 0, 1, 0.1, 10.0), ("$B3.m", 4, 1, 0.1, 2.0)),
+    "publisher_rates": rows(PUBLISHER, ("p", 0, 0, 1, 0.1, 10.0), ("$B3.m", 4, 4, 1, 0.1, 2.0)),
     "subscriber_profiles": rows(
         PROFILE, ("s1", "p", -1279, LAST_BIT, 1), ("s2", "p", -1279, LAST_BIT, 1)
     ),
@@ -222,7 +222,7 @@ def test_a_slip_in_a_stage_is_an_error(trace: dict[str, DataFrame]) -> None:
 
 @pytest.mark.parametrize("span", [(1.0, 1.0, 60.0), (2.0, 1.0, 60.0), (0.0, 1.0, 0.0)])
 def test_a_span_has_a_length(span: tuple[float, float, float]) -> None:
-    with pytest.raises(UsageError, match="is no span of time"):
+    with pytest.raises(UsageError, match="is not a span of time"):
         Span(*span)
 
 

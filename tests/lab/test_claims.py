@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from tests.lab.toy import toy
 
-from godwit.lab.claims import Agreement, Reduction, Rule, Shape, Verdict
-from godwit.lab.experiment import Measured, Results
+from godwit.lab.declaration import Measured, NotMeasuredError, Results
+from godwit.lab.rules import Agreement, Claim, Reduction, Rule, ShapeRule, Verdict
 from godwit.lab.summary import Summary, summarise
 
 
@@ -48,7 +49,7 @@ def test_a_number_is_judged(rule: Rule, measured: float, verdict: Verdict) -> No
 
 
 def test_a_shape_holds_for_every_seed_or_not_at_all() -> None:
-    low = Shape("hops < 3", lambda found: found.mean("hops_mean") < 3)
+    low = ShapeRule("hops < 3", lambda found: found.mean("hops_mean") < 3)
 
     assert low.judge(results(1.0, 2.0)).verdict is Verdict.REPRODUCED
     judgement = low.judge(results(1.0, 2.0, 3.0, 1.0))  # On average it would hold.
@@ -62,6 +63,19 @@ def test_a_rule_says_in_words_what_it_does() -> None:
     )
     assert Agreement(0.05, lambda _: 0.0).text == "the relative error is at most 5% everywhere"
     assert "at most 0.0001% everywhere" in Agreement(1e-6, lambda _: 0.0).text
+
+
+def test_a_claim_about_cases_that_the_scale_lacks_is_not_measured() -> None:
+    shape = ShapeRule("wide < 3", lambda found: found.where(fanout=4).mean("hops_mean") < 3)
+    claims = (Claim("toy-1", "Wide trees are low", "our own", shape), *toy().claims[1:])
+    summary = summarise(replace(toy(), claims=claims), "small", results(1.0, 2.0))
+
+    first, second, _ = json.loads(summary.to_json())["claims"]
+    assert (first["measured"], first["verdict"]) == (None, "not measured at this scale")
+    assert (second["measured"], second["verdict"]) == (0.46, "reproduced")
+    assert Summary.from_json(summary.to_json()) == summary
+    with pytest.raises(NotMeasuredError, match="no run has fanout=4"):
+        shape.judge(results(1.0))
 
 
 def test_numbers_over_seeds() -> None:

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.test_cli import GODWIT, run
 from tests.lab.test_workers import until
-from tests.test_cli import GODWIT, run
 from tests.test_readme import blocks
 from typer.testing import CliRunner
 
@@ -59,13 +59,13 @@ def test_the_experiment_of_the_documentation_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("run", "nothing"), "no experiment 'nothing'; choose from static-tree, "),
-        (("run", "nothing.py"), "there is no file nothing.py"),
+        (("run", "nothing"), "unknown experiment 'nothing'; choose from static-tree, "),
+        (("run", "nothing.py"), "cannot read nothing.py: no such file"),
         (("run", "static-tree", "--scale", "huge"), "no scale 'huge'; choose from small, paper"),
         (("run", "static-tree", "--case", "x"), "--case x: write PARAMETER=VALUE"),
         (("run", "static-tree", "--case", "x=0"), "no case of static-tree at the scale small has"),
-        (("run", "static-tree", "--seed", "1", "--seeds", "2"), "either --seeds N or --seed K"),
-        (("report", "nothing"), "no experiment 'nothing'"),
+        (("run", "static-tree", "--seed", "1", "--seeds", "2"), "--seeds and --seed exclude"),
+        (("report", "nothing"), "unknown experiment 'nothing'"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from godwit.lab.metrics import STAGES
-from godwit.lab.stages import Span
+from godwit.lab.metrics.stages import Span
 from godwit.trace.schema import TABLES
 
 

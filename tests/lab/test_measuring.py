@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.lab.toy import toy
 
-from godwit.lab.cache import Run
-from godwit.lab.experiment import Case, Trace
+from godwit.lab.cache import PlannedRun
+from godwit.lab.declaration import Case, Trace
 from godwit.lab.measuring import Measuring
 
 
@@ -24,14 +24,14 @@ def test_what_is_under_way_when_it_stops_is_not_reported(monkeypatch: pytest.Mon
         may_end.wait()
         return {"deliveries": 1.0}
 
-    reported: list[Run] = []
+    reported: list[PlannedRun] = []
     monkeypatch.setattr("godwit.lab.measuring.read_trace", lambda *_: None)
     session = cast("SparkSession", object())  # It is only passed on.
     measuring = Measuring(
         replace(toy(), measure=measure), "", lambda run, _: reported.append(run), session=session
     )
     measuring.start()
-    measuring.take(Run({}, 1), Path("trace"))
+    measuring.take(PlannedRun({}, 1), Path("trace"))
     begun.wait()
     measuring.stop()
     may_end.set()

@@ -11,10 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from tests.lab.toy import toy
 
-from godwit.lab.experiment import Measured, Results
+from godwit.lab.declaration import Figure, Measured, Results
+from godwit.lab.plots import lines
 from godwit.lab.report import write_index, write_page
+from godwit.lab.rules import Claim, ShapeRule
 from godwit.lab.summary import summarise
-from godwit.lab.tables import rich_tables
+from godwit.lab.text_tables import rich_tables
 
 RESULTS = Results(
     [
@@ -62,6 +64,27 @@ def test_the_index_keeps_the_score(tmp_path: Path) -> None:
     assert "| all |  |  | 4 | 0 | 1 |" in index
     assert "godwit lab report" in index
     assert "never-run" not in index
+
+
+def test_what_was_not_measured_at_this_scale_is_left_out(tmp_path: Path) -> None:
+    rule = ShapeRule("wide < 3", lambda found: found.where(fanout=4).mean("hops_mean") < 3)
+    claim = Claim("toy-4", "Wide trees are low", "our own", rule)
+    wide = Figure(
+        "wide", "Wide trees.",
+        lambda axes, found: lines(axes, {"": found.where(fanout=4)}, x="deliveries", y="hops_mean"),
+    )  # fmt: skip
+    some = replace(toy(), claims=(*toy().claims, claim), figures=(*toy().figures, wide))
+    (tmp_path / "toy-wide.png").write_bytes(b"of another scale")
+    write_page(some, "small", RESULTS, tmp_path)
+    write_index([some], tmp_path)
+
+    page, index = (tmp_path / "toy.md").read_text(), (tmp_path / "index.md").read_text()
+    assert "| toy-4 | Wide trees are low | our own |  | - | not measured at this scale |" in page
+    assert "toy-growth.png" in page
+    assert "Wide trees." not in page
+    assert not (tmp_path / "toy-wide.png").exists()
+    assert "| reproduced | exceeded | not reproduced | not measured at this scale |" in index
+    assert "| [toy](toy.md) | A toy | small | 2 | 0 | 1 | 1 |" in index
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:

@@ -13,24 +13,24 @@ from rich.console import Console
 from tests.lab.toy import MEASURES, toy
 
 from godwit.errors import UsageError
-from godwit.lab.cache import Cache, Run
-from godwit.lab.experiment import Case, Experiment, Results, Scale
+from godwit.lab.cache import Cache, PlannedRun
+from godwit.lab.declaration import Case, Experiment, Results, Scale
 from godwit.lab.progress import Progress
-from godwit.lab.runner import Means, RunError, carry_out, planned
+from godwit.lab.runner import RunError, RunOptions, planned, run_experiment
 
 
 class Bench:
-    """Carries out toys, and knows which runs were played."""
+    """Runs toys, and lists the runs that were played."""
 
     def __init__(self, folder: Path, session: SparkSession) -> None:
-        self.means = Means(jobs=2, cache=folder / "cache", session=session)
+        self.options = RunOptions(jobs=2, cache=folder / "cache", session=session)
         self.diary = folder / "diary"
         self.said = io.StringIO()
 
-    def carry_out(self, experiment: Experiment, *, seeds: int = 2) -> Results:
+    def run_experiment(self, experiment: Experiment, *, seeds: int = 2) -> Results:
         runs = planned(experiment, "small", seeds=range(1, seeds + 1))
         progress = Progress(Console(file=self.said, width=200), experiment.name)
-        return carry_out(experiment, "small", runs, self.means, progress)
+        return run_experiment(experiment, "small", runs, self.options, progress)
 
     def played(self) -> list[str]:
         """Since the last time."""
@@ -40,7 +40,7 @@ class Bench:
 
     @property
     def traces(self) -> list[Path]:
-        return list(self.means.cache.glob("*/*/trace"))
+        return list(self.options.cache.glob("*/*/trace"))
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def bench(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_runs_are_made_once(bench: Bench) -> None:
-    first = bench.carry_out(toy())
+    first = bench.run_experiment(toy())
 
     assert bench.played() == ["2 1", "2 2", "3 1", "3 2"]
     assert [(run.case["deliveries"], run.seed) for run in first.runs] == [
@@ -62,10 +62,10 @@ def test_runs_are_made_once(bench: Bench) -> None:
     assert list(first.runs[0].values) == list(MEASURES)
     assert bench.traces == []
 
-    assert bench.carry_out(toy()) == first
+    assert bench.run_experiment(toy()) == first
     assert bench.played() == []
 
-    more = bench.carry_out(toy({"deliveries": 2}, {"deliveries": 4}), seeds=3)
+    more = bench.run_experiment(toy({"deliveries": 2}, {"deliveries": 4}), seeds=3)
     assert bench.played() == ["2 3", "4 1", "4 2", "4 3"]
     assert more.values("deliveries") == [2.0, 2.0, 2.0, 4.0, 4.0, 4.0]
 
@@ -73,18 +73,18 @@ def test_runs_are_made_once(bench: Bench) -> None:
 def test_what_fails_is_named_and_what_is_complete_stays(bench: Bench) -> None:
     good: Case = {"deliveries": 2}
     bad: Case = {"deliveries": 3, "goes": "wrong"}
-    bench.carry_out(toy(good))
+    bench.run_experiment(toy(good))
     with pytest.raises(RunError) as error:
-        bench.carry_out(toy(good, bad, {"deliveries": 4}), seeds=1)
+        bench.run_experiment(toy(good, bad, {"deliveries": 4}), seeds=1)
 
     first, where, command = str(error.value).splitlines()
     assert first == "toy failed for deliveries=3 goes=wrong, seed 1: the toy is broken"
-    assert "raise UsageError" in Path(where.split()[5].rstrip(";")).read_text()
+    assert "raise UsageError" in Path(where.split()[3].rstrip(";")).read_text()
     assert command.strip() == (
         "godwit lab run toy --scale small --seed 1 --case deliveries=3 --case goes=wrong"
     )
     bench.played()
-    assert bench.carry_out(toy(good)).values("deliveries") == [2.0, 2.0]
+    assert bench.run_experiment(toy(good)).values("deliveries") == [2.0, 2.0]
     assert bench.played() == []
 
 
@@ -98,35 +98,35 @@ def test_what_fails_is_named_and_what_is_complete_stays(bench: Bench) -> None:
 )
 def test_whatever_happens_has_a_name(bench: Bench, goes: str, says: str) -> None:
     with pytest.raises(RunError, match=f"deliveries=2 goes={goes}, seed 1: {says}"):
-        bench.carry_out(toy({"deliveries": 2, "goes": goes}), seeds=1)
+        bench.run_experiment(toy({"deliveries": 2, "goes": goes}), seeds=1)
 
 
 def test_nothing_to_measure_is_no_number(bench: Bench) -> None:
     with pytest.raises(RunError, match="hops_mean is None: there was nothing to measure"):
-        bench.carry_out(toy({"deliveries": 0}), seeds=1)
+        bench.run_experiment(toy({"deliveries": 0}), seeds=1)
 
 
 def test_an_interrupted_run_is_made_again(bench: Bench) -> None:
     experiment = toy()
-    run = Run({"deliveries": 2}, 1)
-    with Cache(bench.means.cache, experiment) as cache:
+    run = PlannedRun({"deliveries": 2}, 1)
+    with Cache(bench.options.cache, experiment) as cache:
         (cache.begin(run) / "handled").mkdir()
     assert bench.traces
 
-    assert bench.carry_out(experiment, seeds=1).values("deliveries") == [2.0, 3.0]
+    assert bench.run_experiment(experiment, seeds=1).values("deliveries") == [2.0, 3.0]
     assert bench.played() == ["2 1", "3 1"]
     assert bench.traces == []
 
 
 def test_a_cache_has_one_writer(bench: Bench) -> None:
-    with Cache(bench.means.cache, toy()), pytest.raises(UsageError, match="by another process"):
-        bench.carry_out(toy())
-    assert len(bench.carry_out(toy()).runs) == 4
+    with Cache(bench.options.cache, toy()), pytest.raises(UsageError, match="by another process"):
+        bench.run_experiment(toy())
+    assert len(bench.run_experiment(toy()).runs) == 4
 
 
 def test_progress_counts_and_estimates(bench: Bench) -> None:
-    bench.carry_out(toy(), seeds=1)
-    bench.carry_out(toy(), seeds=3)
+    bench.run_experiment(toy(), seeds=1)
+    bench.run_experiment(toy(), seeds=3)
 
     lines = bench.said.getvalue().splitlines()
     assert lines[0] == "toy: 2 runs, 0 of them complete already"
@@ -143,14 +143,19 @@ def test_what_cannot_be_planned_is_said() -> None:
     with pytest.raises(UsageError, match="no case of toy at the scale small has deliveries=7"):
         planned(toy(), "small", only={"deliveries": "7"})
     assert planned(toy(), "small", seeds=[9], only={"deliveries": "3"}) == [
-        Run({"deliveries": 3}, 9)
+        PlannedRun({"deliveries": 3}, 9)
     ]
 
 
 def test_what_takes_long_is_run_once() -> None:
     once = Scale([{"deliveries": 2}], seeds=3, once=[{"deliveries": 5}])
     experiment = replace(toy(), scales={"small": once})
-    long, short = Run({"deliveries": 5}, 1), {"deliveries": 2}
-    assert planned(experiment, "small") == [Run(short, 1), Run(short, 2), Run(short, 3), long]
+    long, short = PlannedRun({"deliveries": 5}, 1), {"deliveries": 2}
+    assert planned(experiment, "small") == [
+        PlannedRun(short, 1),
+        PlannedRun(short, 2),
+        PlannedRun(short, 3),
+        long,
+    ]
     assert planned(experiment, "small", seeds=[1, 2], only={"deliveries": "5"}) == [long]
     assert once.runs == 4

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from godwit.content.messages import AdvertisementId, Publication
 from godwit.errors import UsageError
-from godwit.lab.claims import Claim, Reduction, Shape
-from godwit.lab.experiment import Case, Experiment, Figure, Measure, Results, Scale, Trace
-from godwit.lab.numbers import numbers
-from godwit.lab.paths import hop_count
+from godwit.lab.declaration import Case, Experiment, Figure, Measure, Results, Scale, Trace
+from godwit.lab.metrics.numbers import numbers
+from godwit.lab.metrics.paths import hop_count
+from godwit.lab.metrics.stages import Span
 from godwit.lab.plots import lines
-from godwit.lab.stages import Span
+from godwit.lab.rules import Claim, Reduction, ShapeRule
 from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
 
@@ -73,7 +73,7 @@ def toy(*cases: Case, seeds: int = 2) -> Experiment:
         measure=measure,
         measures=MEASURES,
         claims=(
-            Claim("toy-1", "It grows", "our own", Shape("2 < all", grows)),
+            Claim("toy-1", "It grows", "our own", ShapeRule("2 < all", grows)),
             Claim("toy-2", "Less by half", "a paper", Reduction(0.5, lambda _results: 0.46)),
             Claim("toy-3", "More < most", "a paper", Reduction(0.5, lambda _results: 0.2)),
         ),

@@ -1,10 +1,10 @@
-# ruff: noqa: ARG005, S106  A phrase is given what other phrases need; guesses are no passwords.
-"""What a hostile peer writes: a catalogue of frames that a broker must survive.
+# ruff: noqa: ARG005, S106  All phrases take the same arguments; guesses are not passwords.
+"""Frames of a hostile peer, which a broker must survive.
 
-BEFORE_HELLO   a first word for which the broker hangs up
-REFUSED        what a client may say, and is told no: the connection goes on
-HARMLESS       what a client may say without need: the connection goes on
-FATAL          what a client may not say: the connection ends, and nothing else
+BEFORE_HELLO   first frames on which the broker closes the connection
+REFUSED        requests of a client that the broker refuses; the connection stays open
+HARMLESS       frames of a client that have no effect; the connection stays open
+FATAL          frames that a client must not send; only its connection is closed
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from godwit.content.messages import (
     Unadvertisement,
     Unsubscription,
 )
-from godwit.wire.frames import (
+from godwit.protocol.frames import (
     FRAME_BYTES_MAX,
     HEADER,
     STAMP_BYTES,
@@ -51,21 +51,21 @@ from godwit.wire.frames import (
 )
 
 Phrase: TypeAlias = Callable[[str, Random], bytes]
-"""What a caller of this name writes."""
+"""What a client of this name writes."""
 
 
 def raw(*fields: object, hops: int = 0) -> bytes:
-    """A frame with fields that no codec would have made."""
+    """A frame with fields that the codec would not produce."""
     return framed(msgspec.msgpack.encode(fields), hops)
 
 
 def nested(depth: int, opener: bytes = b"\x91") -> bytes:
-    """Arrays within arrays within arrays."""
+    """Deeply nested arrays."""
     return framed(opener * depth + b"\x90")
 
 
 def trailing(frame: bytes, depth: int) -> bytes:
-    """A frame with one more field than there should be, and that is deep."""
+    """A frame with a surplus field, which is deeply nested."""
     body = frame[HEADER.size :]
     fields = body[0] & 0x0F  # It is a short array.
     return framed(bytes([0x90 | fields + 1]) + body[1:] + b"\x91" * depth + b"\x90")
@@ -76,7 +76,7 @@ def noise(_: str, random: Random) -> bytes:
 
 
 def flipped(frame: bytes, random: Random) -> bytes:
-    """A frame with a few bits of its body turned over."""
+    """A frame with a few bits of its body flipped."""
     body = bytearray(frame[HEADER.size :])
     for _ in range(random.randint(1, 4)):
         body[random.randrange(len(body))] ^= 1 << random.randrange(8)
@@ -130,13 +130,13 @@ def subscription(name: str, random: Random) -> Subscription:
 
 
 def publication(name: str, random: Random, **fields: object) -> Publication:
-    said = Publication(
+    made = Publication(
         publisher=name,
         sequence=random.randrange(100),
         advertisement=AdvertisementId(f"{name}/a1"),
         content={"class": "TICK", "n": -1, "by": name},
     )
-    return msgspec.structs.replace(said, **fields)
+    return msgspec.structs.replace(made, **fields)
 
 
 def _advertisement(id: str, filter: str) -> bytes:
@@ -149,7 +149,7 @@ def _subscription(id: str, filter: str) -> bytes:
 
 REFUSED: Mapping[str, Phrase] = {
     "a publication without advertisement": lambda n, r: encode(publication(n, r)),
-    "a publication of somebody else": lambda n, r: encode(publication("paul", r)),
+    "a publication of another client": lambda n, r: encode(publication("paul", r)),
     "a publication under another's advertisement": lambda n, r: encode(
         publication(n, r, advertisement="paul/a1")
     ),
@@ -158,26 +158,26 @@ REFUSED: Mapping[str, Phrase] = {
         publication(n, r, is_control=True, content={"class": "$LOAD", "x": 1})
     ),
     "a publication with hops": lambda n, r: encode(publication(n, r), r.randrange(65_536)),
-    "an advertisement of somebody else": lambda n, r: _advertisement("paul/a9", "n is present"),
+    "an advertisement of another client": lambda n, r: _advertisement("paul/a9", "n is present"),
     "an advertisement of control": lambda n, r: _advertisement(f"{n}/a1", "class = '$LOAD'"),
     "an advertisement of nothing": lambda n, r: _advertisement(f"{n}/a2", "x > 5 and x < 3"),
-    "a subscription of somebody else": lambda n, r: _subscription("alice/s1", "n is present"),
+    "a subscription of another client": lambda n, r: _subscription("alice/s1", "n is present"),
     "a subscription to nothing": lambda n, r: _subscription(f"{n}/s1", "x > 5 and x < 3"),
     "a subscription twice": lambda n, r: 2 * _subscription(f"{n}/s1", "x > 5"),
-    "an unsubscription of somebody else": lambda n, r: encode(
+    "an unsubscription of another client": lambda n, r: encode(
         Unsubscription(id=SubscriptionId("alice/s1"))
     ),
-    "an unadvertisement of somebody else": lambda n, r: encode(
+    "an unadvertisement of another client": lambda n, r: encode(
         Unadvertisement(id=AdvertisementId("paul/a1"))
     ),
-    "a sweep for somebody else": lambda n, r: encode(Sweep(client="alice", to="B1", move=1)),
+    "a sweep for another client": lambda n, r: encode(Sweep(client="alice", to="B1", move=1)),
 }
 
 HARMLESS: Mapping[str, Phrase] = {
     "an acknowledgement of nothing": lambda n, r: encode(Acknowledge(received=0)),
     "a departure": lambda n, r: encode(Depart(move=r.randrange(9))),
     "a pause": lambda n, r: encode(Pause(move=r.randrange(9))),
-    "a reason to stay": lambda n, r: encode(Stayed(reason="y" * 256)),
+    "a reason for staying": lambda n, r: encode(Stayed(reason="y" * 256)),
     "a sweep": lambda n, r: encode(Sweep(client=n, to="B1", move=r.randrange(9))),
     "a sweep to nowhere": lambda n, r: encode(Sweep(client=n, to=r.randbytes(99).hex(), move=1)),
 }
@@ -203,12 +203,12 @@ FATAL: Mapping[str, Phrase] = {
     ),
     "a presence": lambda n, r: encode(Present(broker="B1")),
     "an absence": lambda n, r: encode(Absent(broker="B1")),
-    "a word that somebody is swept": lambda n, r: encode(Swept(move=1)),
-    "a word that somebody pauses": lambda n, r: encode(Paused(move=1)),
+    "a notice of a sweep": lambda n, r: encode(Swept(move=1)),
+    "a notice of a pause": lambda n, r: encode(Paused(move=1)),
     "a request to move": lambda n, r: encode(MoveTo(address="godwit://127.0.0.1:1")),
     "a sweep to a long name": lambda n, r: encode(Sweep(client=n, to="B" * 257, move=1)),
     "a move before the first": lambda n, r: raw(16, -1),
-    "an acknowledgement of what never was": lambda n, r: encode(Acknowledge(received=10**9)),
+    "an acknowledgement of frames never sent": lambda n, r: encode(Acknowledge(received=10**9)),
     "an unknown kind": lambda n, r: raw(99, n),
     "a kind that is a word": lambda n, r: raw("Publication", n),
     "a map": lambda n, r: framed(msgspec.msgpack.encode({"publisher": n})),

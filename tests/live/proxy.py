@@ -1,4 +1,4 @@
-"""A TCP proxy between two parties of a test, which can fail in the ways that networks fail."""
+"""A TCP proxy for tests that fails as networks do."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from godwit.wire.addresses import address
+from godwit.protocol.addresses import address
 
 
 class Proxy:
-    """`async with Proxy() as proxy:` listens; `proxy.target` is where calls go on to."""
+    """`async with Proxy() as proxy:` listens; connections are forwarded to `proxy.target`."""
 
     def __init__(self) -> None:
         self.target = ""
         """HOST:PORT."""
         self.port = 0
         self.calls = 0
-        """How many were taken so far."""
+        """Connections accepted so far."""
         self._server: asyncio.Server | None = None
         self._left_bytes: int | None = None
         self._flows = asyncio.Event()
@@ -45,29 +45,29 @@ class Proxy:
         await asyncio.gather(*self._calls, return_exceptions=True)
 
     async def accept(self) -> None:
-        """Take calls, on the port there was before if there was one."""
+        """Accept connections, on the same port as before."""
         self._server = await asyncio.start_server(self._on_call, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def refuse(self) -> None:
-        """Take no more calls, and end those that are under way."""
+        """Accept no more connections, and drop the present ones."""
         if self._server is not None:
             self._server.close()
             self._server = None
         self.drop()
 
     def drop(self) -> None:
-        """End the calls that are under way; what is in the buffers is gone."""
+        """Drop all connections; what is in the buffers is lost."""
         for writer in self._writers:
             writer.transport.abort()
         self._flows.set()
 
     def cut_after(self, size_bytes: int) -> None:
-        """Pass so many bytes on, then end the call they were on: in the middle of a frame."""
+        """Forward so many bytes, then close that connection: in the middle of a frame."""
         self._left_bytes = size_bytes
 
     def stall(self) -> None:
-        """Keep everything open, and pass nothing on."""
+        """Keep connections open, and forward nothing."""
         self._flows.clear()
 
     def flow(self) -> None:
@@ -90,8 +90,8 @@ class Proxy:
         self._writers.add(far_writer)
         try:
             ways = {
-                asyncio.create_task(self._pass_on(reader, far_writer)),
-                asyncio.create_task(self._pass_on(far_reader, writer)),
+                asyncio.create_task(self._forward(reader, far_writer)),
+                asyncio.create_task(self._forward(far_reader, writer)),
             }
             await asyncio.wait(ways)
         finally:
@@ -99,7 +99,7 @@ class Proxy:
                 each.transport.abort()
                 self._writers.discard(each)
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := await reader.read(65_536):
                 await self._flows.wait()
@@ -112,5 +112,5 @@ class Proxy:
                     self._left_bytes = None
                     break
             writer.write_eof()
-        except (OSError, RuntimeError):  # It was dropped meanwhile.
+        except (OSError, RuntimeError):  # It was dropped.
             writer.transport.abort()

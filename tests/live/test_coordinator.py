@@ -13,29 +13,29 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.moving import _arrive
 from tests.asynchronous import run
 from tests.live.coordinating import CoordinatorProcess, registrations, reporting
 from tests.live.watching import until
 
+from godwit.api import coordinator_api
 from godwit.client import Client, connect
 from godwit.content.filters import Filter
+from godwit.content.geography import GeoPoint
 from godwit.errors import UnreachableError
-from godwit.network.processes import Processes
-from godwit.network.settings import network_of
+from godwit.http.http_client import HttpClient
+from godwit.http.operations import Nothing
 from godwit.overlay.topology import chain
-from godwit.rest import bcs
-from godwit.rest.calling import Caller
-from godwit.rest.operations import Nothing
+from godwit.runtime.processes import Processes
+from godwit.runtime.settings import network_of
 from godwit.simulation.oracle import Oracle
-from godwit.witness import WitnessedClient
+from godwit.testing.witness import WitnessedClient, wait_for_deliveries
 
 THREE = chain(3)
 HELSINKI, TURKU, TAMPERE = (60.17, 24.94), (60.45, 22.27), (61.50, 23.76)
 LOCATIONS = {
-    "B1": bcs.Location(*HELSINKI),
-    "B2": bcs.Location(*TURKU),
-    "B3": bcs.Location(*TAMPERE),
+    "B1": GeoPoint(*HELSINKI),
+    "B2": GeoPoint(*TURKU),
+    "B3": GeoPoint(*TAMPERE),
 }
 SUBSCRIBERS = 12
 #: One BE subscription for each pair of subscribers, and one of their own.
@@ -60,15 +60,13 @@ async def _balanced(folder: Path) -> None:
     async with contextlib.AsyncExitStack() as stack:
         running = await stack.enter_async_context(Processes(network_of(THREE, http_port=0)))
         coordinator = await stack.enter_async_context(CoordinatorProcess(folder, *OPTIONS))
-        caller = await stack.enter_async_context(Caller(coordinator.url))
+        caller = await stack.enter_async_context(HttpClient(coordinator.url))
         brokers = registrations(running, LOCATIONS)
         for broker in brokers:
-            await caller.call(bcs.REGISTER_BROKER, broker)
+            await caller.call(coordinator_api.REGISTER_BROKER, broker)
 
         async def enter(client: Client) -> WitnessedClient:
-            witnessed = WitnessedClient(await stack.enter_async_context(client), oracle)
-            stack.push_async_callback(witnessed.close)
-            return witnessed
+            return await stack.enter_async_context(WitnessedClient(client, oracle))
 
         publisher = await enter(connect(running.url("B2"), name="paul"))
         await publisher.advertise(Filter.parse("class = 'TICK' and n is present"))
@@ -88,11 +86,11 @@ async def _balanced(folder: Path) -> None:
             assert await coordinator.end(signal.SIGKILL) == -signal.SIGKILL
             await coordinator.start()
             await until(_is_balanced(caller), within_s=40)
-            moves = await caller.call(bcs.MOVES, bcs.WhichMoves())
-            shown = await caller.call(bcs.BROKERS, Nothing())
+            moves = await caller.call(coordinator_api.MOVES, coordinator_api.WhichMoves())
+            shown = await caller.call(coordinator_api.BROKERS, Nothing())
         talking.cancel()
         await asyncio.gather(talking, return_exceptions=True)
-        await _arrive([publisher.client, *clients], oracle)
+        await wait_for_deliveries(oracle, publisher.client, *clients, within_s=60.0)
         oracle.finish(time.time())
     assert oracle.is_satisfied, oracle.violations[:5]
     assert oracle.publications > 100
@@ -106,18 +104,18 @@ async def _balanced(folder: Path) -> None:
     assert not any(client.restarts for client in clients)
 
 
-def _some_moved(caller: Caller) -> Callable[[], asyncio.Future[bool]]:
+def _some_moved(caller: HttpClient) -> Callable[[], asyncio.Future[bool]]:
     async def look() -> bool:
-        moves = await caller.call(bcs.MOVES, bcs.WhichMoves())
+        moves = await caller.call(coordinator_api.MOVES, coordinator_api.WhichMoves())
         return moves.outcomes.get("moved", 0) >= 1
 
     return lambda: asyncio.ensure_future(look())
 
 
-def _is_balanced(caller: Caller) -> Callable[[], asyncio.Future[bool]]:
+def _is_balanced(caller: HttpClient) -> Callable[[], asyncio.Future[bool]]:
     async def look() -> bool:
-        plan = await caller.call(bcs.PLAN, Nothing())
-        balance = (await caller.call(bcs.BROKERS, Nothing())).balance
+        plan = await caller.call(coordinator_api.PLAN, Nothing())
+        balance = (await caller.call(coordinator_api.BROKERS, Nothing())).balance
         is_idle = plan.plan is None or plan.plan.ended_s is not None
         return is_idle and balance.subscribers == SUBSCRIBERS and balance.cov <= 0.2
 
@@ -137,15 +135,19 @@ def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
 
 
 async def _killed(folder: Path) -> None:
-    async with CoordinatorProcess(folder) as coordinator, Caller(coordinator.url) as caller:
+    async with CoordinatorProcess(folder) as coordinator, HttpClient(coordinator.url) as caller:
         for number in range(1, 4):
             url = f"godwit://127.0.0.1:{number}"
-            await caller.call(bcs.REGISTER_BROKER, bcs.RegisterBroker(f"B{number}", url))
+            await caller.call(
+                coordinator_api.REGISTER_BROKER, coordinator_api.RegisterBroker(f"B{number}", url)
+            )
         answered: list[str] = []
 
         async def ask(name: str) -> None:
-            await caller.call(bcs.REGISTER_USER, bcs.RegisterUser(name))
-            assigned = await caller.call(bcs.REQUEST_BROKER, bcs.RequestBroker(name))
+            await caller.call(coordinator_api.REGISTER_USER, coordinator_api.RegisterUser(name))
+            assigned = await caller.call(
+                coordinator_api.REQUEST_BROKER, coordinator_api.RequestBroker(name)
+            )
             answered.append(assigned.broker)
 
         async def ask_on() -> None:
@@ -160,12 +162,14 @@ async def _killed(folder: Path) -> None:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
             await coordinator.start()
-            shown = await caller.call(bcs.BROKERS, Nothing())
+            shown = await caller.call(coordinator_api.BROKERS, Nothing())
             assert [(b.broker, b.is_live) for b in shown.brokers] == [
                 ("B1", True), ("B2", True), ("B3", True),
             ]  # fmt: skip
             for name in ("u0", "u10"):  # Known, or it would be 404.
-                await caller.call(bcs.REQUEST_BROKER, bcs.RequestBroker(name))
+                await caller.call(
+                    coordinator_api.REQUEST_BROKER, coordinator_api.RequestBroker(name)
+                )
         counts = Counter(answered)
         assert max(counts.values()) - min(counts.values()) <= 10, "they go on taking turns"
 
@@ -183,16 +187,18 @@ async def _without(folder: Path) -> None:
         coordinator = CoordinatorProcess(folder)
         await coordinator.start()
         guided = f"bcs+{coordinator.url}"
-        with pytest.raises(UnreachableError, match=r"the coordinator says: .* no broker is there"):
+        with pytest.raises(
+            UnreachableError, match=r"the coordinator answered: .* there is no live broker"
+        ):
             async with connect(guided, connect_s=0.5):
                 pass
-        async with Caller(coordinator.url) as caller:
+        async with HttpClient(coordinator.url) as caller:
             for broker in registrations(running, {}):
-                await caller.call(bcs.REGISTER_BROKER, broker)
+                await caller.call(coordinator_api.REGISTER_BROKER, broker)
         async with connect(guided, name="ann", fall_back_s=0.2) as ann:
             home = ann.session.broker
             await coordinator.end(signal.SIGKILL)
-            with pytest.raises(UnreachableError, match="no coordinator"):
+            with pytest.raises(UnreachableError, match="the coordinator does not answer"):
                 async with connect(guided, connect_s=0.5):
                     pass
             await running.kill(home)
@@ -202,10 +208,10 @@ async def _without(folder: Path) -> None:
             # Now the broker is gone for good, and the coordinator knows another one.
             await coordinator.start()
             other = ({"B1", "B2"} - {home}).pop()
-            async with Caller(coordinator.url) as caller:
+            async with HttpClient(coordinator.url) as caller:
                 at = next(b for b in registrations(running, {}) if b.broker == home)
                 elsewhere = msgspec.structs.replace(at, url="godwit://127.0.0.1:1")
-                await caller.call(bcs.REGISTER_BROKER, elsewhere)
+                await caller.call(coordinator_api.REGISTER_BROKER, elsewhere)
             await running.kill(home)
             await until(lambda: _is(ann.session.broker == other))
         await coordinator.end(signal.SIGTERM)
@@ -237,16 +243,19 @@ def test_an_operator_looks_at_it(tmp_path: Path) -> None:
 async def _looked_at(folder: Path) -> None:
     options = ("--dry-run",)
     async with CoordinatorProcess(folder, *options) as coordinator:
-        async with Caller(coordinator.url) as caller:
+        async with HttpClient(coordinator.url) as caller:
             for number, names in ((1, ["ann", "bob"]), (2, [])):
                 url = f"godwit://127.0.0.1:{number}"
-                await caller.call(bcs.REGISTER_BROKER, bcs.RegisterBroker(f"B{number}", url))
+                await caller.call(
+                    coordinator_api.REGISTER_BROKER,
+                    coordinator_api.RegisterBroker(f"B{number}", url),
+                )
                 held = {name: [7] for name in names}
-                report = bcs.LoadReport(f"B{number}", 10.0, 20.0, {7: 500.0}, held)
-                await caller.call(bcs.LOAD_REPORT, report)
+                report = coordinator_api.LoadReport(f"B{number}", 10.0, 20.0, {7: 500.0}, held)
+                await caller.call(coordinator_api.LOAD_REPORT, report)
 
             async def has_plan() -> bool:
-                return (await caller.call(bcs.PLAN, Nothing())).plan is not None
+                return (await caller.call(coordinator_api.PLAN, Nothing())).plan is not None
 
             await until(has_plan)
         code, text, _ = await _godwit("brokers", coordinator.url, "--json")

@@ -7,32 +7,40 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 from benchmarks.channel_kills import run
 from rich.console import Console
 from tests.cluster import standalone
+from typer.testing import CliRunner
 
+from godwit.api import datacluster_api as api
+from godwit.cli import app
 from godwit.client import connect
-from godwit.network.processes import Processes, free_port
-from godwit.network.service import Service
-from godwit.network.settings import network_of
+from godwit.http.errors import RestError
+from godwit.http.http_client import HttpClient
+from godwit.http.operations import Nothing
 from godwit.overlay.topology import chain
-from godwit.rest import datacluster as api
-from godwit.rest.calling import Caller
-from godwit.rest.errors import RestError
-from godwit.rest.operations import Nothing
+from godwit.runtime.processes import Processes, free_port
+from godwit.runtime.service import Service
+from godwit.runtime.settings import network_of
 
 READINGS = "CREATE DATASET Readings (sensor STRING, value DOUBLE, at TIMESTAMP) KEY sensor"
 ABOVE = """CREATE CHANNEL Above(low DOUBLE) CONTINUOUS AS
 SELECT sensor, value FROM NEW Readings WHERE value > :low"""
 OF = """CREATE CHANNEL Of(name STRING) CONTINUOUS AS
 SELECT sensor, value FROM NEW Readings WHERE sensor = :name"""
+FAILING = """CREATE CHANNEL Failing(name STRING) CONTINUOUS AS
+SELECT sensor, value FROM NEW Readings WHERE sensor = :name AND sensor > 3"""
+"""Spark makes a number of each sensor, and that cannot be done with 'a'."""
 ADVERTISED = "class = 'READING' and sensor is a string and value is a number"
 
 
 @contextlib.asynccontextmanager
-async def scene(folder: Path, *options: str) -> AsyncIterator[tuple[Processes, Service, Caller]]:
+async def scene(
+    folder: Path, *options: str
+) -> AsyncIterator[tuple[Processes, Service, HttpClient]]:
     """A broker and a data cluster."""
     listen = f"127.0.0.1:{free_port()}"
     network = network_of(chain(1), http_port=0)
@@ -40,7 +48,7 @@ async def scene(folder: Path, *options: str) -> AsyncIterator[tuple[Processes, S
     async with Processes(network) as brokers:
         arguments = ("--listen", listen, "--folder", str(folder / "data"), *options)
         service = Service("datacluster", *arguments, "--broker", brokers.url("B1"))
-        async with service, Caller(service.url, answer_s=120.0, attempts=1) as caller:
+        async with service, HttpClient(service.url, answer_s=120.0, attempts=1) as caller:
             yield brokers, service, caller
 
 
@@ -52,17 +60,17 @@ def play(history: Callable[[], Awaitable[None]], within_s: float = 400) -> None:
     asyncio.run(within_time())
 
 
-async def say(caller: Caller, *statements: str) -> None:
+async def say(caller: HttpClient, *statements: str) -> None:
     for text in statements:
         await caller.call(api.STATEMENT, api.Statement(text))
 
 
-async def post(caller: Caller, *records: object, **options: object) -> api.Taken:
+async def post(caller: HttpClient, *records: object, **options: object) -> api.Taken:
     raw = [msgspec.Raw(msgspec.json.encode(record)) for record in records]
     return await caller.call(api.RECORDS, api.Records("Readings", raw, **options))  # type: ignore[arg-type]
 
 
-async def rows(caller: Caller, dataset: str) -> int:
+async def rows(caller: HttpClient, dataset: str) -> int:
     found = (await caller.call(api.DATASETS, Nothing())).datasets
     return next(each.rows for each in found if each.name == dataset)
 
@@ -111,7 +119,7 @@ def test_from_post_and_publication_to_subscriber(tmp_path: Path) -> None:
     play(history)
 
 
-async def has(caller: Caller, dataset: str, count: int) -> bool:
+async def has(caller: HttpClient, dataset: str, count: int) -> bool:
     return await rows(caller, dataset) == count
 
 
@@ -127,7 +135,7 @@ def test_what_is_wrong_is_said_and_harms_nobody(tmp_path: Path) -> None:
                 " 0) FROM NEW Readings WHERE value = :x": "reflect",
                 "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT sensor FROM NEW Readings": "x",
                 "DROP DATASET Readings": "Of",
-                "DROP TABLE Readings; DROP DATASET Readings": "DATASET or FEED",
+                "DROP TABLE Readings; DROP DATASET Readings": "expected DATASET, FEED or CHANNEL",
                 "SELECT 1": "CREATE or DROP",
             }
             for text, hint in wrong.items():
@@ -142,10 +150,61 @@ def test_what_is_wrong_is_said_and_harms_nobody(tmp_path: Path) -> None:
                     event = await anext(odd)
                     assert event.content == {"sensor": hostile, "value": 5.0}
             with pytest.raises(RestError) as refused:
-                await caller.call(api.LOAD, api.Load("Readings", "/etc/passwd"))
+                await caller.call(api.LOAD, api.LoadFile("Readings", "/etc/passwd"))
             assert refused.value.status == 400
 
     play(history)
+
+
+def test_an_execution_that_cannot_succeed_is_skipped(tmp_path: Path) -> None:
+    """Refused while there is nothing to skip; then the channel goes on with the next batch."""
+
+    async def history() -> None:
+        async with scene(tmp_path) as (brokers, service, caller):
+            await say(caller, READINGS, FAILING)
+            for name, status, reason in (
+                ("Nope", 400, "there is no channel Nope"),
+                ("Failing", 409, "channel Failing has no planned execution"),
+            ):
+                with pytest.raises(RestError, match=reason) as refused:
+                    await caller.call(api.SKIP_EXECUTION, api.SkipExecution(name))
+                assert refused.value.status == status
+            async with (
+                connect(brokers.url("B1")) as client,
+                client.subscribe_channel("Failing", name="7") as events,
+            ):
+                await events.in_effect()
+                await post(caller, {"sensor": "a", "value": 1.0})
+                await until(lambda: has_failed(caller, "Failing"))
+                said = await command("channel", "skip", "Failing", "--url", service.url)
+                assert said.startswith("skipped execution 1 of Failing after ")
+                assert "CAST_INVALID_INPUT" in said
+                await post(caller, {"sensor": "7", "value": 2.0})
+                assert (await anext(events)).content == {"sensor": "7", "value": 2.0}
+                shown = await caller.call(api.CHANNEL, api.Named("Failing"))
+                assert [each.state for each in shown.last] == ["done", "skipped"]
+                metrics = await get(f"{service.url}/metrics")
+                assert 'godwit_channel_subscriptions{channel="Failing"} 1.0' in metrics
+                assert "godwit_be_subscriptions" not in metrics, "that is a broker's"
+
+    play(history)
+
+
+async def has_failed(caller: HttpClient, channel: str) -> bool:
+    last = (await caller.call(api.CHANNEL, api.Named(channel))).last
+    return bool(last) and last[0].error is not None
+
+
+async def command(*words: str) -> str:
+    """What `godwit ...` prints."""
+    result = await asyncio.to_thread(CliRunner().invoke, app, list(words))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+async def get(url: str) -> str:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return (await client.get(url)).text
 
 
 def test_when_too_much_waits_the_poster_is_told_to(tmp_path: Path) -> None:
@@ -200,7 +259,7 @@ def test_channels_on_a_standalone_cluster(tmp_path: Path) -> None:
                 "CREATE DATASET Reports (name STRING, latitude DOUBLE, longitude DOUBLE)",
                 "CREATE DATASET Places (name STRING, latitude DOUBLE, longitude DOUBLE) STATIC",
             )
-            await caller.call(api.LOAD, api.Load("Places", str(places)))
+            await caller.call(api.LOAD, api.LoadFile("Places", str(places)))
             await say(caller, near, """CREATE CHANNEL Named(wanted STRING) CONTINUOUS AS
                 SELECT name, latitude FROM NEW Reports WHERE name = :wanted""")  # fmt: skip
             async with (

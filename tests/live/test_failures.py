@@ -14,17 +14,17 @@ from typing import Any
 import msgspec
 import pytest
 import uvloop
-from tests.live.people import Listener, Speaker, listener, speaker
 from tests.live.proxy import Proxy
-from tests.live.watching import held_by, is_healthy, metric, tables, until, wrong_entries
+from tests.live.tick_clients import TickPublisher, TickSubscriber, tick_publisher, tick_subscriber
+from tests.live.watching import is_healthy, metric, tables_become_right, until
 
 from godwit.client import connect
 from godwit.errors import UnreachableError
-from godwit.network.processes import Processes
-from godwit.network.settings import Limits, NetworkSettings, network_of
 from godwit.overlay.topology import Topology, chain
-from godwit.scripts import play_through, random_script
+from godwit.runtime.processes import Processes
+from godwit.runtime.settings import Limits, NetworkSettings, network_of
 from godwit.simulation.oracle import Oracle
+from godwit.testing import play_through, random_script
 
 TEST_S = 90.0
 PAYLOAD = bytes(300)
@@ -59,19 +59,10 @@ async def proxied(
 
 
 async def tables_are_right(
-    topology: Topology, running: Processes, *people: tuple[Speaker | Listener, str]
+    topology: Topology, running: Processes, *clients: tuple[TickPublisher | TickSubscriber, str]
 ) -> None:
-    found: list[str] = []
-
-    async def are_right() -> bool:
-        held = held_by(*((person.client, broker) for person, broker in people))
-        found[:] = wrong_entries(topology, await tables(running), **held)
-        return not found
-
-    try:
-        await until(are_right)
-    except TimeoutError:
-        raise AssertionError("\n".join(found)) from None
+    homes = ((person.client, broker) for person, broker in clients)
+    await tables_become_right(topology, running, homes)
 
 
 # -- a broker crashes --------------------------------------------------------------------------
@@ -95,20 +86,20 @@ async def _broker_crashes(by: signal.Signals, link_s: float, down_s: float) -> N
     network = msgspec.structs.replace(network_of(topology, http_port=0), limits=limits)
     async with (
         Processes(network) as running,
-        speaker(running.url("B1"), "paul") as paul,
-        speaker(running.url("B2"), "petra") as petra,
-        listener(running.url("B2"), "bob") as bob,
-        listener(running.url("B3"), "alice") as alice,
+        tick_publisher(running.url("B1"), "paul") as paul,
+        tick_publisher(running.url("B2"), "petra") as petra,
+        tick_subscriber(running.url("B2"), "bob") as bob,
+        tick_subscriber(running.url("B3"), "alice") as alice,
     ):
         everybody = ((paul, "B1"), (petra, "B2"), (bob, "B2"), (alice, "B3"))
-        await paul.say(100)
-        await petra.say(100)
+        await paul.publish(100)
+        await petra.publish(100)
         for person in (alice, bob):
-            await person.has_heard(paul)
-            await person.has_heard(petra)
+            await person.has_received(paul)
+            await person.has_received(petra)
         await tables_are_right(topology, running, *everybody)
 
-        async with paul.talking(), petra.talking():
+        async with paul.publishing(), petra.publishing():
             assert await running.kill("B2", by) == (0 if by == signal.SIGHUP else -by)
             if down_s:
                 await asyncio.sleep(down_s)
@@ -118,14 +109,14 @@ async def _broker_crashes(by: signal.Signals, link_s: float, down_s: float) -> N
             await tables_are_right(topology, running, *everybody)
 
         is_promised = down_s < link_s  # Else something may be missing up to here.
-        since = {person: 0 if is_promised else person.said for person in (paul, petra)}
+        since = {person: 0 if is_promised else person.published for person in (paul, petra)}
         for each in (paul, petra):
-            await each.say(200)
+            await each.publish(200)
             await each.client.flush()  # Nothing was refused meanwhile.
             for person in (alice, bob):
-                await person.has_heard(each)
-                assert person.has_heard_all(each, since=since[each])
-                assert person.heard[each.client.name][:100] == list(range(100))
+                await person.has_received(each)
+                assert person.has_received_all(each, since=since[each])
+                assert person.received[each.client.name][:100] == list(range(100))
         await tables_are_right(topology, running, *everybody)
         restarts = [person.client.session.restarts for person in (paul, petra, bob, alice)]
         assert restarts == [0, 1, 1, 0]
@@ -187,25 +178,25 @@ async def _link_breaks(breaks: Any) -> None:
     topology = chain(3)
     async with (
         proxied(topology, Limits(link_s=20.0)) as (running, proxies),
-        speaker(running.url("B1"), "paul") as paul,
-        speaker(running.url("B3"), "petra") as petra,
-        listener(running.url("B1"), "bob") as bob,
-        listener(running.url("B3"), "alice") as alice,
+        tick_publisher(running.url("B1"), "paul") as paul,
+        tick_publisher(running.url("B3"), "petra") as petra,
+        tick_subscriber(running.url("B1"), "bob") as bob,
+        tick_subscriber(running.url("B3"), "alice") as alice,
     ):
         # Large bursts: connections break in the middle of them.
         paul.payload = petra.payload = PAYLOAD
         async with (
-            paul.talking(burst=200),
-            petra.talking(burst=200),
+            paul.publishing(burst=200),
+            petra.publishing(burst=200),
         ):
             await breaks(proxies["B2", "B1"])
         for each in (paul, petra):
             for person in (alice, bob):
-                await person.has_heard(each)
-                assert person.has_heard_all(each)
-        people = ((paul, "B1"), (petra, "B3"), (bob, "B1"), (alice, "B3"))
-        await tables_are_right(topology, running, *people)
-        assert [person.client.session.duplicates for person in (alice, bob)] == [0, 0]
+                await person.has_received(each)
+                assert person.has_received_all(each)
+        clients = ((paul, "B1"), (petra, "B3"), (bob, "B1"), (alice, "B3"))
+        await tables_are_right(topology, running, *clients)
+        assert [person.client.session.deliveries.duplicates for person in (alice, bob)] == [0, 0]
 
 
 @pytest.mark.parametrize("asleep", ["B2", "B3"], ids=["in the middle", "of the subscriber"])
@@ -218,18 +209,18 @@ async def _falls_asleep(asleep: str) -> None:
     network = msgspec.structs.replace(network_of(chain(3)), limits=limits)
     async with (
         Processes(network) as running,
-        speaker(running.url("B1"), "paul") as paul,
-        listener(running.url("B3"), "alice") as alice,
+        tick_publisher(running.url("B1"), "paul") as paul,
+        tick_subscriber(running.url("B3"), "alice") as alice,
     ):
-        async with paul.talking():
+        async with paul.publishing():
             os.kill(running.pid(asleep), signal.SIGSTOP)
             try:
                 await asyncio.sleep(2.0)  # Longer than a silent peer is put up with.
             finally:
                 os.kill(running.pid(asleep), signal.SIGCONT)
             await asyncio.sleep(0.5)
-        await alice.has_heard(paul)
-        assert alice.has_heard_all(paul)
+        await alice.has_received(paul)
+        assert alice.has_received_all(paul)
         assert alice.client.restarts == 0
 
 
@@ -287,25 +278,25 @@ async def _connections_break(breaks: Any) -> None:
             running.network.of("B2").listen,
         )
         async with (
-            speaker(to_b1.url, "paul") as paul,
-            listener(to_b2.url, "alice") as alice,
-            speaker(running.url("B2"), "petra") as petra,
-            listener(running.url("B1"), "bob") as bob,
+            tick_publisher(to_b1.url, "paul") as paul,
+            tick_subscriber(to_b2.url, "alice") as alice,
+            tick_publisher(running.url("B2"), "petra") as petra,
+            tick_subscriber(running.url("B1"), "bob") as bob,
         ):
             paul.payload = petra.payload = PAYLOAD
             async with (
-                paul.talking(burst=200),
-                petra.talking(burst=200),
+                paul.publishing(burst=200),
+                petra.publishing(burst=200),
             ):
                 await asyncio.gather(breaks(to_b1), breaks(to_b2))
             for each in (paul, petra):
                 for person in (alice, bob):
-                    await person.has_heard(each)
-                    assert person.has_heard_all(each)
-            people = ((paul, "B1"), (petra, "B2"), (bob, "B1"), (alice, "B2"))
-            await tables_are_right(topology, running, *people)
+                    await person.has_received(each)
+                    assert person.has_received_all(each)
+            clients = ((paul, "B1"), (petra, "B2"), (bob, "B1"), (alice, "B2"))
+            await tables_are_right(topology, running, *clients)
             sessions = [each.client.session for each in (paul, petra, alice, bob)]
-            assert [(s.restarts, s.duplicates) for s in sessions] == 4 * [(0, 0)]
+            assert [(s.restarts, s.deliveries.duplicates) for s in sessions] == 4 * [(0, 0)]
 
 
 def test_a_client_that_comes_back_at_another_broker_is_served_there() -> None:
@@ -318,17 +309,17 @@ async def _comes_back_elsewhere() -> None:
     async with (
         Processes(network_of(topology)) as running,
         Proxy() as to_b1,
-        speaker(running.url("B1"), "paul") as paul,
+        tick_publisher(running.url("B1"), "paul") as paul,
     ):
         to_b1.target = running.network.of("B1").listen
         gone = await connect(to_b1.url, name="alice", connect_s=0.5).__aenter__()
         async with gone.subscribe("class = 'TICK'") as events:
             await events.in_effect()
             to_b1.refuse()
-            async with listener(running.url("B2"), "alice") as alice:
-                await paul.say(10)
-                await alice.has_heard(paul)
-                assert alice.has_heard_all(paul)
+            async with tick_subscriber(running.url("B2"), "alice") as alice:
+                await paul.publish(10)
+                await alice.has_received(paul)
+                assert alice.has_received_all(paul)
         with contextlib.suppress(UnreachableError):
             await gone.close()
 
@@ -358,24 +349,24 @@ async def _stop_one() -> None:
     topology = chain(3)
     async with Processes(network_of(topology, http_port=0)) as running:
         async with (
-            speaker(running.url("B1"), "paul") as paul,
-            listener(running.url("B3"), "alice") as alice,
+            tick_publisher(running.url("B1"), "paul") as paul,
+            tick_subscriber(running.url("B3"), "alice") as alice,
         ):
-            await paul.say(5_000)
+            await paul.publish(5_000)
             await paul.client.flush()  # Acknowledged: from here on B1 answers for it.
-            taken = paul.said
-            async with paul.talking():
+            taken = paul.published
+            async with paul.publishing():
                 os.kill(running.pid("B1"), signal.SIGTERM)
                 async with asyncio.timeout(10):
                     assert await running.first_end() == "broker B1 ended with code 0"
             assert await metric(running, "B2", "godwit_advertisements") == 0.0
-            assert alice.heard["paul"][:taken] == list(range(taken))
+            assert alice.received["paul"][:taken] == list(range(taken))
 
             # When it is back, so is its client, with what it could not get rid of.
             await running.start("B1")
             await tables_are_right(topology, running, (paul, "B1"), (alice, "B3"))
-            since = paul.said
-            await paul.say(100)
-            await alice.has_heard(paul)
-            assert alice.has_heard_all(paul, since=since)
+            since = paul.published
+            await paul.publish(100)
+            await alice.has_received(paul)
+            assert alice.has_received_all(paul, since=since)
         assert await running.stop() == {"B1": 0, "B2": 0, "B3": 0}

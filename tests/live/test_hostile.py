@@ -21,14 +21,15 @@ from tests.live.hostile import (
     hello,
     publication,
 )
-from tests.live.people import listener, speaker
-from tests.live.watching import held_by, is_healthy, metric, tables, until, wrong_entries
+from tests.live.tick_clients import tick_publisher, tick_subscriber
+from tests.live.watching import is_healthy, metric, tables, until
 
-from godwit.network.processes import Processes
-from godwit.network.settings import Limits, network_of
 from godwit.overlay.topology import chain
-from godwit.wire.addresses import url_address
-from godwit.wire.frames import HEADER, encode
+from godwit.protocol.addresses import url_address
+from godwit.protocol.frames import HEADER, encode
+from godwit.runtime.processes import Processes
+from godwit.runtime.settings import Limits, network_of
+from godwit.testing.table_checks import table_errors
 
 FRAMES = 100_000
 CALLERS_AT_A_TIME = 50
@@ -52,7 +53,7 @@ def hung_up() -> Iterator[None]:
 
 
 class Attackers:
-    """Call the broker many at a time, and say what is in the catalogue."""
+    """Connect many at a time, and send frames of the catalogue."""
 
     def __init__(self, url: str, random: Random) -> None:
         self.frames = 0
@@ -109,7 +110,7 @@ class Attackers:
             writer.transport.abort()
 
     async def stay_half_open(self, count: int) -> None:
-        """Call, begin a frame or a hello, and say nothing more until the broker hangs up."""
+        """Connect, begin a frame or a hello, and send nothing more until the broker closes."""
         async with asyncio.TaskGroup() as callers:
             for number in range(count):
                 callers.create_task(self._stay(number))
@@ -154,19 +155,19 @@ async def _survives(seed: int) -> None:
     async with (
         asyncio.timeout(120),
         Processes(network, log_level="error") as running,
-        speaker(running.url("B1"), "paul") as paul,
-        listener(running.url("B1"), "alice") as alice,
+        tick_publisher(running.url("B1"), "paul") as paul,
+        tick_subscriber(running.url("B1"), "alice") as alice,
     ):
         open_files = await metric(running, "B1", "process_open_fds")
         memory_bytes = await metric(running, "B1", "process_resident_memory_bytes")
         pid = running.pid("B1")
         attackers = Attackers(running.url("B1"), Random(seed))
-        async with paul.talking(per_s=100, burst=1):
+        async with paul.publishing(per_s=100, burst=1):
             await asyncio.gather(attackers.attack(FRAMES), attackers.stay_half_open(HALF_OPEN))
         said = f"seed {seed}: {attackers.calls} calls, {attackers.frames} frames"
 
-        await alice.has_heard(paul)
-        assert alice.has_heard_all(paul), said
+        await alice.has_received(paul)
+        assert alice.has_received_all(paul), said
         assert (paul.client.restarts, alice.client.restarts) == (0, 0), said
         assert attackers.frames >= FRAMES
         assert attackers.calls > 2_000, said
@@ -180,8 +181,8 @@ async def _survives(seed: int) -> None:
         assert running.pid("B1") == pid
         assert await is_healthy(running, "B1")
         assert await metric(running, "B1", "godwit_connections_refused_total") > 1_000, said
-        held = held_by((paul.client, "B1"), (alice.client, "B1"))
-        assert wrong_entries(topology, await tables(running), **held) == []
+        sessions = [paul.client.session, alice.client.session]
+        assert table_errors(topology, await tables(running), sessions) == []
         grown_bytes = await metric(running, "B1", "process_resident_memory_bytes") - memory_bytes
         assert grown_bytes < GROWTH_BYTES_MAX, said
 
@@ -195,8 +196,8 @@ async def _each_by_itself() -> None:
     async with (
         asyncio.timeout(60),
         Processes(network, log_level="error") as running,
-        speaker(running.url("B1"), "paul"),
-        listener(running.url("B1"), "alice"),
+        tick_publisher(running.url("B1"), "paul"),
+        tick_subscriber(running.url("B1"), "alice"),
     ):
         answers = {
             **{f"at first {k}": await _answers(running, p) for k, p in BEFORE_HELLO.items()},

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from godwit.network.settings import dump_network, network_of
 from godwit.overlay.topology import chain
+from godwit.runtime.settings import dump_network, network_of
 
 GODWIT = [sys.executable, "-m", "godwit"]
 

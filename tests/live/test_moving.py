@@ -10,16 +10,16 @@ from random import Random
 
 import msgspec
 from benchmarks.moving import travel
-from tests.live.people import Listener, Speaker, listener, speaker
 from tests.live.proxy import Proxy
 from tests.live.test_failures import proxied, run, tables_are_right
-from tests.live.watching import held_by, tables, until, wrong_entries
+from tests.live.tick_clients import TickPublisher, TickSubscriber, tick_publisher, tick_subscriber
+from tests.live.watching import tables_become_right
 
 from godwit.client import Client, Moved
 from godwit.errors import StayedError
-from godwit.network.processes import Processes
-from godwit.network.settings import Limits, network_of
 from godwit.overlay.topology import balanced_tree, chain
+from godwit.runtime.processes import Processes
+from godwit.runtime.settings import Limits, network_of
 
 SEVEN = balanced_tree(7, fanout=2)
 
@@ -28,17 +28,7 @@ def tables_know_where_all_are(running: Processes) -> Callable[[list[Client]], Aw
     """Every broker knows where everybody is, and nothing of where they were."""
 
     async def check(clients: list[Client]) -> None:
-        homes = [(client, client.session.broker) for client in clients]
-        found: list[str] = []
-
-        async def are_right() -> bool:
-            found[:] = wrong_entries(SEVEN, await tables(running), **held_by(*homes))
-            return not found
-
-        try:
-            await until(are_right)
-        except TimeoutError:
-            raise AssertionError("\n".join(found)) from None
+        await tables_become_right(SEVEN, running, [(c, c.session.broker) for c in clients])
 
     return check
 
@@ -133,14 +123,14 @@ async def _travel_on_bad_lines(seed: int) -> None:
 
 
 @contextlib.asynccontextmanager
-async def three_brokers() -> AsyncIterator[tuple[Processes, Speaker, Listener]]:
+async def three_brokers() -> AsyncIterator[tuple[Processes, TickPublisher, TickSubscriber]]:
     """Paul at B1 speaks, Alice at B2 listens; B3 is free."""
     limits = Limits(link_s=1.0, session_s=5.0)
     network = msgspec.structs.replace(network_of(chain(3), http_port=0), limits=limits)
     async with (
         Processes(network) as running,
-        speaker(running.url("B1"), "paul") as paul,
-        listener(running.url("B2"), "alice") as alice,
+        tick_publisher(running.url("B1"), "paul") as paul,
+        tick_subscriber(running.url("B2"), "alice") as alice,
     ):
         yield running, paul, alice
 
@@ -150,11 +140,11 @@ def test_a_target_that_dies_is_not_moved_to() -> None:
 
 
 async def _target_dies() -> None:
-    async with three_brokers() as (running, paul, alice), paul.talking():
+    async with three_brokers() as (running, paul, alice), paul.publishing():
         for delay_s in (0.001, 0.004):
             if paul.client.session.broker == "B3":
                 await paul.client.move(running.url("B1"))
-            restarts, since = paul.client.restarts, paul.said
+            restarts, since = paul.client.restarts, paul.published
             moving = asyncio.create_task(paul.client.move(running.url("B3"), within_s=1.0))
             await asyncio.sleep(delay_s)
             await running.kill("B3")
@@ -162,16 +152,16 @@ async def _target_dies() -> None:
             assert isinstance(ended, Moved | StayedError)
             if isinstance(ended, StayedError):
                 await asyncio.sleep(0.3)
-                await alice.has_heard(paul)
-                assert alice.has_heard_all(paul, since=since), "nothing is lost"
+                await alice.has_received(paul)
+                assert alice.has_received_all(paul, since=since), "nothing is lost"
                 assert paul.client.restarts == restarts
             await running.start("B3")
             home = paul.client.session.broker
             await tables_are_right(chain(3), running, (paul, home), (alice, "B2"))
-        since = paul.said
-        await paul.say(50)
-        await alice.has_heard(paul)
-        assert alice.has_heard_all(paul, since=since)
+        since = paul.published
+        await paul.publish(50)
+        await alice.has_received(paul)
+        assert alice.has_received_all(paul, since=since)
 
 
 def test_a_source_that_dies_is_left_behind() -> None:
@@ -180,7 +170,7 @@ def test_a_source_that_dies_is_left_behind() -> None:
 
 async def _source_dies() -> None:
     async with three_brokers() as (running, paul, alice):
-        async with listener(running.url("B1"), "bob") as bob, paul.talking():
+        async with tick_subscriber(running.url("B1"), "bob") as bob, paul.publishing():
             moving = [
                 asyncio.create_task(person.client.move(running.url("B3"), within_s=3.0))
                 for person in (paul, bob)
@@ -190,12 +180,12 @@ async def _source_dies() -> None:
             ended = await asyncio.gather(*moving, return_exceptions=True)
             assert all(isinstance(each, Moved | StayedError) for each in ended)
             await running.start("B1")
-            people = [(each, each.client.session.broker) for each in (paul, bob)]
-            await tables_are_right(chain(3), running, *people, (alice, "B2"))
-            since = paul.said
+            clients = [(each, each.client.session.broker) for each in (paul, bob)]
+            await tables_are_right(chain(3), running, *clients, (alice, "B2"))
+            since = paul.published
             await asyncio.sleep(0.3)
-        await alice.has_heard(paul)
-        assert alice.has_heard_all(paul, since=since)
+        await alice.has_received(paul)
+        assert alice.has_received_all(paul, since=since)
 
 
 # -- an operator -------------------------------------------------------------------------------
@@ -207,7 +197,7 @@ def test_an_operator_sends_clients_elsewhere() -> None:
 
 async def _operator() -> None:
     async with three_brokers() as (running, paul, alice):
-        async with listener(running.url("B1"), "bob") as bob, paul.talking():
+        async with tick_subscriber(running.url("B1"), "bob") as bob, paul.publishing():
             at, to = running.http("B1"), running.url("B3")
             done = await _godwit("move", "paul", "nobody", "--at", at, "--to", to)
             assert done == (1, "paul moved\n", "nobody is not there\n")
@@ -218,10 +208,10 @@ async def _operator() -> None:
             )
             assert (wrong[0], wrong[2].startswith("alice stayed: B3 answers at")) == (1, True)
         for person in (alice, bob):
-            await person.has_heard(paul)
-            assert person.has_heard_all(paul)
-        people = ((paul, "B3"), (bob, "B3"), (alice, "B2"))
-        await tables_are_right(chain(3), running, *people)
+            await person.has_received(paul)
+            assert person.has_received_all(paul)
+        clients = ((paul, "B3"), (bob, "B3"), (alice, "B2"))
+        await tables_are_right(chain(3), running, *clients)
 
 
 async def _godwit(*arguments: str) -> tuple[int | None, str, str]:

@@ -11,20 +11,20 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 from tests.asynchronous import run
-from tests.live.people import Listener, Speaker, listener, speaker
+from tests.live.tick_clients import TickPublisher, TickSubscriber, tick_publisher, tick_subscriber
 from tests.live.watching import metric, until
 
-from godwit.network.pinging import GRACE_S, PING_S
-from godwit.network.processes import Processes
-from godwit.network.settings import NetworkSettings, TraceSettings, network_of
 from godwit.overlay.topology import topology
-from godwit.placement.settings import (
+from godwit.policies.placement.settings import (
     GrapeSettings,
     Metric,
     PlacementSettings,
     PopSettings,
     policy_of,
 )
+from godwit.runtime.pings import GRACE_S, PING_S
+from godwit.runtime.processes import Processes
+from godwit.runtime.settings import NetworkSettings, TraceSettings, network_of
 
 TEST_S = 60.0
 #: B1 - B2 - B3 - B5, and B4 at B3.
@@ -49,14 +49,16 @@ def network(policy: PlacementSettings, trace: Path | None = None) -> NetworkSett
 
 
 @contextlib.asynccontextmanager
-async def playing(running: Processes) -> AsyncIterator[tuple[Speaker, list[Listener]]]:
+async def playing(running: Processes) -> AsyncIterator[tuple[TickPublisher, list[TickSubscriber]]]:
     """Paul speaks at B1; one listens at B4, and two do at B5."""
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        paul = await enter(speaker(running.url("B1"), "paul"))
+        paul = await enter(tick_publisher(running.url("B1"), "paul"))
         places = {"alice": "B4", "bob": "B5", "carol": "B5"}
-        heard = [await enter(listener(running.url(at), name)) for name, at in places.items()]
-        yield paul, heard
+        subscribers = [
+            await enter(tick_subscriber(running.url(at), name)) for name, at in places.items()
+        ]
+        yield paul, subscribers
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -77,17 +79,17 @@ def test_a_publisher_moves_to_where_its_subscribers_are(name: str, tmp_path: Pat
 
 async def _moves(policy: PlacementSettings, folder: Path) -> tuple[str, list[dict[str, str]]]:
     async with Processes(network(policy, folder)) as running:
-        async with playing(running) as (paul, heard):
-            async with paul.talking(burst=5):
+        async with playing(running) as (paul, subscribers):
+            async with paul.publishing(burst=5):
 
                 async def has_moved() -> bool:
                     return paul.client.session.broker != "B1"
 
                 await until(has_moved)
                 await asyncio.sleep(0.5)
-            for person in heard:
-                await person.has_heard(paul)
-                assert person.has_heard_all(paul)
+            for subscriber in subscribers:
+                await subscriber.has_received(paul)
+                assert subscriber.has_received_all(paul)
             home = paul.client.session.broker
             name = policy_of(policy)
             labels = {"policy": name, "action": "asked"}
@@ -104,17 +106,17 @@ def test_a_dry_run_proposes_and_moves_nobody() -> None:
 
 async def _dry_run() -> None:
     policy = PopSettings(traces_per_decision=20, traces_per_window=1_000, dry_run=True)
-    async with Processes(network(policy)) as running, playing(running) as (paul, heard):
+    async with Processes(network(policy)) as running, playing(running) as (paul, subscribers):
 
         async def have_proposed() -> bool:
             labels = {"policy": "pop", "action": "proposed"}
             return await metric(running, "B1", "godwit_decisions_total", **labels) >= 2
 
-        async with paul.talking(burst=5):
+        async with paul.publishing(burst=5):
             await until(have_proposed)
-        for person in heard:
-            await person.has_heard(paul)
-            assert person.has_heard_all(paul)
+        for subscriber in subscribers:
+            await subscriber.has_received(paul)
+            assert subscriber.has_received_all(paul)
         assert paul.client.session.broker == "B1"
         assert await metric(running, "B1", "godwit_decisions_total", action="asked") == 0
 
@@ -127,7 +129,7 @@ async def _hold() -> None:
     """Its subscribers have gone back to where it was; it stays, for the hold time at least."""
     policy = PopSettings(traces_per_decision=10, traces_per_window=1_000, hold_s=30.0)
     async with Processes(network(policy)) as running, playing(running) as (paul, _):
-        async with paul.talking(burst=5):
+        async with paul.publishing(burst=5):
 
             async def has_moved() -> bool:
                 return paul.client.session.broker == "B5"
@@ -135,16 +137,18 @@ async def _hold() -> None:
             await until(has_moved)
         async with contextlib.AsyncExitStack() as stack:
             at_home = [
-                await stack.enter_async_context(listener(running.url("B1"), f"dave-{number}"))
+                await stack.enter_async_context(
+                    tick_subscriber(running.url("B1"), f"dave-{number}")
+                )
                 for number in range(5)
             ]
-            since = paul.said
-            async with paul.talking(burst=20):
+            since = paul.published
+            async with paul.publishing(burst=20):
                 await asyncio.sleep(2.0)
-            for person in at_home:
-                await person.has_heard(paul)
-                assert person.has_heard_all(paul, since=since)
-        assert paul.said - since > 200
+            for subscriber in at_home:
+                await subscriber.has_received(paul)
+                assert subscriber.has_received_all(paul, since=since)
+        assert paul.published - since > 200
         assert paul.client.session.broker == "B5"
         decided = await metric(running, "B5", "godwit_decisions_total")
         assert decided == 0

@@ -6,16 +6,14 @@ import asyncio
 
 import msgspec
 import uvloop
-from tests.live.people import listener, speaker
+from tests.live.tick_clients import tick_publisher, tick_subscriber
 from tests.live.watching import metric
 
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication, Subscription, SubscriptionId, SubscriptionInEffect
-from godwit.network.processes import Processes
-from godwit.network.settings import Limits, network_of
 from godwit.overlay.topology import chain
-from godwit.wire.addresses import url_address
-from godwit.wire.frames import (
+from godwit.protocol.addresses import url_address
+from godwit.protocol.frames import (
     HEADER,
     Acknowledge,
     Dropped,
@@ -24,6 +22,8 @@ from godwit.wire.frames import (
     decode_to_client,
     encode,
 )
+from godwit.runtime.processes import Processes
+from godwit.runtime.settings import Limits, network_of
 
 PUBLICATIONS = 8_000
 PAYLOAD = bytes(1_000)
@@ -72,15 +72,15 @@ async def _does_not_read() -> None:
     async with (
         asyncio.timeout(60),
         Processes(network) as running,
-        speaker(running.url("B1"), "paul") as paul,
-        listener(running.url("B2"), "alice") as alice,
+        tick_publisher(running.url("B1"), "paul") as paul,
+        tick_subscriber(running.url("B2"), "alice") as alice,
     ):
         sloth = RawSubscriber(*await asyncio.open_connection(*url_address(running.url("B2"))))
         await sloth.subscribe("class = 'TICK'")
         paul.payload = PAYLOAD
-        await paul.say(PUBLICATIONS)
-        await alice.has_heard(paul)
-        assert alice.has_heard_all(paul)
+        await paul.publish(PUBLICATIONS)
+        await alice.has_received(paul)
+        assert alice.has_received_all(paul)
 
         dropped = await metric(running, "B2", "godwit_dropped_total", reason="slow subscriber")
         assert PUBLICATIONS / 2 < dropped < PUBLICATIONS

@@ -11,25 +11,25 @@ from pathlib import Path
 
 import msgspec
 from tests.asynchronous import run
+from tests.cli.test_cli import run as run_command
+from tests.cli.test_cli import started
 from tests.live.watching import until
-from tests.test_cli import run as run_command
-from tests.test_cli import started
 
+from godwit.api import broker_api, coordinator_api
+from godwit.api import datacluster_api as api
 from godwit.client import connect
-from godwit.content.channels import ChannelSubscriptionId, Position
-from godwit.network.settings import (
+from godwit.content.channel_messages import ChannelSubscriptionId, Position
+from godwit.http.http_client import HttpClient
+from godwit.http.operations import Nothing
+from godwit.overlay.topology import chain
+from godwit.runtime.deployment import LocalDeployment
+from godwit.runtime.settings import (
     NetworkSettings,
     ServiceSettings,
     dump_network,
     load_network,
     network_of,
 )
-from godwit.network.together import Together
-from godwit.overlay.topology import chain
-from godwit.rest import bcs, subscribing
-from godwit.rest import datacluster as api
-from godwit.rest.calling import Caller
-from godwit.rest.operations import Nothing
 
 DATASET = "CREATE DATASET Readings (sensor STRING, value DOUBLE)"
 ADVERTISED = "class = 'READING' and sensor is a string and value is a number"
@@ -78,10 +78,10 @@ def test_with_a_coordinator(tmp_path: Path) -> None:
     with up(path) as running:
 
         async def scenario() -> None:
-            async with Caller(running["coordinator"][0]) as caller:
+            async with HttpClient(running["coordinator"][0]) as caller:
 
                 async def all_report() -> bool:
-                    shown = (await caller.call(bcs.BROKERS, Nothing())).brokers
+                    shown = (await caller.call(coordinator_api.BROKERS, Nothing())).brokers
                     return len([each for each in shown if each.report_age_s is not None]) == 2
 
                 await until(all_report)
@@ -95,7 +95,7 @@ def test_with_a_coordinator(tmp_path: Path) -> None:
 def test_a_service_that_ends_is_noticed(tmp_path: Path) -> None:
     async def scenario() -> None:
         network = load_network(network_file(tmp_path, coordinator={"state": str(tmp_path)}))
-        async with Together(network) as running:
+        async with LocalDeployment(network) as running:
             ending = asyncio.create_task(running.first_end())
             os.kill(running.services["coordinator"].pid, signal.SIGKILL)
             assert await ending == "godwit coordinator ended with code -9"
@@ -136,25 +136,25 @@ def test_with_everything(tmp_path: Path) -> None:
 async def _publish_and_ask(running: dict[str, list[str]]) -> None:
     (url, metrics), (cluster,) = running["B2"], running["datacluster"]
     async with (
-        Caller(cluster, answer_s=120.0, attempts=1) as operator,
-        Caller(metrics.removesuffix("/metrics")) as broker,
+        HttpClient(cluster, answer_s=120.0, attempts=1) as operator,
+        HttpClient(metrics.removesuffix("/metrics")) as broker,
         connect(url) as publisher,
     ):
         for text in (DATASET, FEED, CHANNEL):
             await operator.call(api.STATEMENT, api.Statement(text))
-        session = (await broker.call(subscribing.LOGIN, subscribing.Login("ann"))).session
-        wanted = subscribing.SubscribeChannel(
+        session = (await broker.call(broker_api.LOGIN, broker_api.Login("ann"))).session
+        wanted = broker_api.SubscribeChannel(
             session=session, channel="Of", arguments={"name": "a"}, wait_s=60
         )
-        subscribed = await broker.call(subscribing.SUBSCRIBE, wanted, answer_s=90)
+        subscribed = await broker.call(broker_api.SUBSCRIBE, wanted, answer_s=90)
         await publisher.advertise(ADVERTISED)
         for value, sensor in enumerate("aba"):
             await publisher.publish({"class": "READING", "sensor": sensor, "value": value})
         took = list[object]()
         positions: dict[ChannelSubscriptionId, Position] = {}
         while len(took) < 2:
-            asked = subscribing.ResultsAfter(session=session, positions=positions, wait_s=30)
-            answer = await broker.call(subscribing.RESULTS, asked, answer_s=60)
+            asked = broker_api.ResultsAfter(session=session, positions=positions, wait_s=30)
+            answer = await broker.call(broker_api.RESULTS, asked, answer_s=60)
             took += [row for part in answer.results for row in part.rows]
             positions = answer.positions
         assert took == [{"sensor": "a", "value": 0.0}, {"sensor": "a", "value": 2.0}]

@@ -1,26 +1,28 @@
-"""What live tests ask brokers over HTTP, and what their tables should say."""
+"""Requests of live tests to brokers over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
+from godwit.broker.routing import Tables
+from godwit.broker.stimuli import Hop, LocalClient, Neighbour
 from godwit.client import Client
-from godwit.network.processes import Processes
 from godwit.overlay.topology import Topology
+from godwit.runtime.processes import Processes
+from godwit.testing.table_checks import table_errors
 
 POLL_S = 0.05
 
 
-class Tables(msgspec.Struct):
+class _ShownTables(msgspec.Struct):
     """GET /routing."""
 
-    broker: str
     advertisements: dict[str, str]
     subscriptions: dict[str, str]
     told: dict[str, list[str]]
@@ -38,8 +40,17 @@ async def tables(running: Processes) -> dict[str, Tables]:
     texts = await asyncio.gather(
         *(asyncio.to_thread(_get, f"{running.http(name)}/routing") for name in names)
     )
-    decoded = (msgspec.json.decode(text, type=Tables) for text in texts)
-    return dict(zip(names, decoded, strict=True))
+    shown = (msgspec.json.decode(text, type=_ShownTables) for text in texts)
+    return {
+        name: Tables(_hops(each.advertisements), _hops(each.subscriptions), each.told)
+        for name, each in zip(names, shown, strict=True)
+    }
+
+
+def _hops(shown: dict[str, str]) -> dict[str, Hop]:
+    kinds: dict[str, Callable[[str], Hop]] = {"client": LocalClient, "neighbour": Neighbour}
+    pairs = {id: text.split(" ", 1) for id, text in shown.items()}
+    return {id: kinds[kind](name) for id, (kind, name) in pairs.items()}
 
 
 async def metric(running: Processes, broker: str, name: str, **labels: str) -> float:
@@ -63,59 +74,27 @@ async def is_healthy(running: Processes, broker: str) -> bool:
 
 
 async def until(holds: Callable[[], Awaitable[bool]], *, within_s: float = 20.0) -> None:
-    """Wait for what cannot be awaited; TimeoutError if it does not come."""
+    """Poll until `holds()` is true; TimeoutError if that takes too long."""
     async with asyncio.timeout(within_s):
         while not await holds():  # noqa: ASYNC110  It happens in another process.
             await asyncio.sleep(POLL_S)
 
 
-def held_by(*clients: tuple[Client, str]) -> dict[str, dict[str, tuple[str, str]]]:
-    """What clients at these brokers have in the tables: two arguments of `wrong_entries`."""
-    advertised: dict[str, tuple[str, str]] = {}
-    subscribed: dict[str, tuple[str, str]] = {}
-    for client, broker in clients:
-        home = (client.name, broker)
-        advertised |= dict.fromkeys(client.session.advertisements, home)
-        subscribed |= {held.id: home for held in client.session.subscriptions.values()}
-    return {"advertised": advertised, "subscribed": subscribed}
+async def tables_become_right(
+    topology: Topology, running: Processes, homes: Iterable[tuple[Client, str]]
+) -> None:
+    """Wait until these clients are at these brokers, and all tables are right."""
+    found: list[str] = []
+    at = list(homes)
 
+    async def are_right() -> bool:
+        found[:] = [
+            f"{c.name} is not at {broker}" for c, broker in at if c.session.broker != broker
+        ]
+        found.extend(table_errors(topology, await tables(running), [c.session for c, _ in at]))
+        return not found
 
-def wrong_entries(
-    topology: Topology,
-    found: Mapping[str, Tables],
-    *,
-    advertised: Mapping[str, tuple[str, str]],
-    subscribed: Mapping[str, tuple[str, str]],
-) -> list[str]:
-    """What is wrong in the tables of a quiet network; ids are mapped to (client, its broker).
-
-    Every advertisement is known everywhere, with the next hop on the way to its publisher.  A
-    broker holds the subscriptions of its own clients and those its neighbours say they told it.
-    """
-    wrong = []
-    for broker in topology.brokers:
-        table = found[broker]
-        want = {id: _next_hop(topology, broker, *home) for id, home in advertised.items()}
-        if table.advertisements != want:
-            wrong.append(f"{broker} advertisements: {table.advertisements}, should be {want}")
-        if set(table.told) != set(topology.neighbours(broker)):
-            wrong.append(f"{broker} is linked with {sorted(table.told)}")
-        own = {id: f"client {client}" for id, (client, at) in subscribed.items() if at == broker}
-        told = {
-            id: f"neighbour {neighbour}"
-            for neighbour in topology.neighbours(broker)
-            for id in found[neighbour].told.get(broker, ())
-        }
-        if table.subscriptions != own | told:
-            wrong.append(f"{broker} subscriptions: {table.subscriptions}, should be {own | told}")
-        if not set(told) <= set(subscribed):
-            wrong.append(f"{broker} was told of {sorted(set(told) - set(subscribed))}")
-    return wrong
-
-
-def _next_hop(topology: Topology, broker: str, client: str, at: str) -> str:
-    if broker == at:
-        return f"client {client}"
-    distance = topology.distances(at)
-    nearer = min(topology.neighbours(broker), key=lambda other: distance[other])
-    return f"neighbour {nearer}"
+    try:
+        await until(are_right)
+    except TimeoutError:
+        raise AssertionError("\n".join(found)) from None

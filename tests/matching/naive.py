@@ -1,8 +1,8 @@
-"""The matching index once more, too simple to be wrong: ask every filter."""
+"""A second matching index, too simple to be wrong: it evaluates every filter."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 from godwit.content.filters import Filter
@@ -24,16 +24,13 @@ class NaiveIndex(Generic[K]):
 
     def add(self, key: K, filter: Filter) -> None:
         if key in self.filters:
-            raise UsageError(f"{key!r} is taken")
+            raise UsageError(f"{key!r} already has a filter")
         self.filters[key] = filter
 
     def remove(self, key: K) -> None:
         if key not in self.filters:
-            raise UsageError(f"{key!r} is not there")
+            raise UsageError(f"{key!r} has no filter")
         del self.filters[key]
 
     def match(self, record: Record) -> list[K]:
         return [key for key, filter in self.filters.items() if filter.matches(record)]
-
-    def match_batch(self, records: Iterable[Record]) -> list[list[K]]:
-        return [self.match(record) for record in records]

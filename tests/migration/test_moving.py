@@ -24,7 +24,7 @@ from godwit.content.messages import (
     Swept,
     Unsubscription,
 )
-from godwit.migration.moving import Hand, Move, Order, Phase, ToNew, ToOld
+from godwit.migration.move import Hand, Move, Order, Phase, ToNew, ToOld
 
 EVERYTHING = Filter.parse("x is present")
 OLD, NEW = SubscriptionId("c/s1"), SubscriptionId("c/s2")

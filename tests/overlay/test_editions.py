@@ -12,18 +12,14 @@ from tests.overlay.test_links import Breaking, Request, owner
 from tests.overlay.test_tree import adv, sub, unadv, unsub
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Confirm, MovedAway
-from godwit.broker.stimuli import Client, ClientLeft, Hop, Neighbour
-from godwit.content.messages import (
-    Advertisement,
-    AdvertisementInEffect,
-    SubscriptionInEffect,
-)
-from godwit.overlay.tables import AdvertisementEntry
-from godwit.overlay.tree import Answers, TreeRouting
+from godwit.broker.routing import Confirm, MovedAway, Place
+from godwit.broker.stimuli import ClientLeft, Hop, LocalClient, Neighbour
+from godwit.content.messages import Advertisement, AdvertisementInEffect, SubscriptionInEffect
+from godwit.overlay.tree.routing_tables import AdvertisementEntry
+from godwit.overlay.tree.tree_routing import Answers, TreeRouting
 
 B1, B3, B4 = Neighbour("B1"), Neighbour("B3"), Neighbour("B4")
-ALICE, PAUL = Client("alice"), Client("paul")
+ALICE, PAUL = LocalClient("alice"), LocalClient("paul")
 FIRST = adv("paul/a1", "a > 1")
 SECOND, THIRD = replace(FIRST, edition=1), replace(FIRST, edition=2)
 INTEREST = sub("alice/s1", "a > 5")
@@ -35,7 +31,7 @@ def in_effect(advertisement: Advertisement) -> AdvertisementInEffect:
 
 def at_b2(*, last_hop: Hop) -> TreeRouting:
     """B2 between B1, B3 and B4, where Paul's advertisement came from `last_hop`, in effect."""
-    b2 = TreeRouting(["B1", "B3", "B4"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3", "B4"]))
     b2.handle(FIRST, last_hop)
     for neighbour in {B1, B3, B4} - {last_hop}:
         b2.handle(in_effect(FIRST), neighbour)
@@ -136,7 +132,7 @@ class Moving(Breaking):
 
     def __init__(self, seed: int, routing: type[TreeRouting] = TreeRouting) -> None:
         super().__init__(seed, routing)
-        self.left_behind: set[tuple[str, Client]] = set()
+        self.left_behind: set[tuple[str, LocalClient]] = set()
         """Sessions that brokers still keep for publishers that are elsewhere, or gone."""
 
     def _turn_up(self) -> None:
@@ -176,7 +172,7 @@ class Moving(Breaking):
         for message, home in (self.advertisements | self.subscriptions).items():
             assert self._confirmation(message) in self._notices(home, owner(message)), message
 
-    def _notices(self, broker: str, client: Client) -> list[object]:
+    def _notices(self, broker: str, client: LocalClient) -> list[object]:
         return [notice for name, to, notice in self.notices if (name, to) == (broker, client)]
 
     def _confirmation(self, message: Request) -> object:

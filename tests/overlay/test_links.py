@@ -16,12 +16,13 @@ from tests.overlay.test_tree import adv, adv_in_effect, sub, sub_in_effect, unad
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Notify, Send
-from godwit.broker.routing import Confirm
+from godwit.broker.routing import Confirm, Place
 from godwit.broker.stimuli import (
-    Client,
     ClientLeft,
     LinkDown,
+    LinkKind,
     LinkUp,
+    LocalClient,
     Neighbour,
     Received,
     Stimulus,
@@ -33,20 +34,20 @@ from godwit.content.messages import (
     AdvertisementInEffect,
     Message,
     Publication,
+    ResyncDone,
+    ResyncScope,
     Subscription,
     SubscriptionId,
     SubscriptionInEffect,
-    Telling,
-    Told,
 )
 from godwit.content.values import Value
 from godwit.overlay.topology import Topology, random_tree
-from godwit.overlay.tree import Answers, TreeRouting
+from godwit.overlay.tree.tree_routing import Answers, TreeRouting
 
 B1, B3 = Neighbour("B1"), Neighbour("B3")
-ALICE, BOB, PAUL = Client("alice"), Client("bob"), Client("paul")
+ALICE, BOB, PAUL = LocalClient("alice"), LocalClient("bob"), LocalClient("paul")
 ABOVE_1 = adv("paul/a1", "a > 1")
-ADVERTISEMENTS_TOLD = Told(telling=Telling.ADVERTISEMENTS)
+ADVERTISEMENTS_TOLD = ResyncDone(scope=ResyncScope.ADVERTISEMENTS)
 ABOVE_5, ABOVE_9 = sub("alice/s1", "a > 5"), sub("bob/s1", "a > 9")
 
 
@@ -54,7 +55,7 @@ ABOVE_5, ABOVE_9 = sub("alice/s1", "a > 5"), sub("bob/s1", "a > 9")
 
 
 def test_a_new_neighbour_is_told_every_advertisement_and_no_subscription() -> None:
-    b2 = TreeRouting([])
+    b2 = TreeRouting(Place.of("B2", []))
     assert b2.handle(ABOVE_1, PAUL) == [Confirm(PAUL, adv_in_effect(ABOVE_1))]
     b2.handle(ABOVE_5, ALICE)
 
@@ -67,7 +68,7 @@ def test_a_new_neighbour_is_told_every_advertisement_and_no_subscription() -> No
 
 
 def test_an_advertisement_under_way_waits_for_a_new_neighbour_too() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_1, PAUL)
 
     assert b2.link_up(B3) == [Send(B3, ABOVE_1), Send(B3, ADVERTISEMENTS_TOLD)]
@@ -76,7 +77,7 @@ def test_an_advertisement_under_way_waits_for_a_new_neighbour_too() -> None:
 
 
 def test_what_a_lost_neighbour_told_is_withdrawn_from_the_others() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(adv_in_effect(ABOVE_1), B3)
     b2.handle(ABOVE_5, B3)
@@ -91,7 +92,7 @@ def test_what_a_lost_neighbour_told_is_withdrawn_from_the_others() -> None:
 
 
 def test_nobody_waits_for_what_a_lost_neighbour_did_not_confirm() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     assert b2.handle(ABOVE_5, ALICE) == [Send(B1, ABOVE_5)]
     other = adv("mary/a1", "b > 0")
@@ -107,7 +108,7 @@ def test_nobody_waits_for_what_a_lost_neighbour_did_not_confirm() -> None:
 
 
 def test_a_subscription_waits_on_for_the_neighbours_that_are_left() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     other = adv("mary/a1", "a > 0")
     b2.handle(other, B3)
@@ -119,7 +120,7 @@ def test_a_subscription_waits_on_for_the_neighbours_that_are_left() -> None:
 
 def test_a_lost_neighbour_is_answered_nothing_about_what_it_had_asked() -> None:
     """Bob's s9 waited behind s5 of B3; with s5 gone a confirmed s3 covers it."""
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(adv_in_effect(ABOVE_1), B3)
     wide = sub("carl/s1", "a > 3")
@@ -133,7 +134,7 @@ def test_a_lost_neighbour_is_answered_nothing_about_what_it_had_asked() -> None:
 
 
 def test_a_neighbour_that_comes_back_hears_everything_anew() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(ABOVE_5, ALICE)
     b2.handle(sub_in_effect(ABOVE_5), B1)
@@ -155,14 +156,16 @@ class Harness:
     def __init__(self, topology: Topology, random: Random, routing: type[TreeRouting]) -> None:
         self.topology = topology
         self.random = random
-        self.brokers = {name: Broker(name, routing=routing(())) for name in topology.brokers}
+        self.brokers = {
+            name: Broker(name, routing=routing(Place(name))) for name in topology.brokers
+        }
         self.wires: dict[tuple[str, str], deque[Effect]] = {}
         """Under way from one broker to another, while the link from there is up."""
         self.up: set[tuple[str, str]] = set()
         """(broker, neighbour): the broker has a link to that neighbour."""
         self.unnoticed: set[tuple[str, str]] = set()
         """Those of them that lead nowhere: the neighbour has lost the link already."""
-        self.notices: list[tuple[str, Client, object]] = []
+        self.notices: list[tuple[str, LocalClient, object]] = []
         self.delivered: list[tuple[str, str]] = []
 
     def stimulate(self, name: str, stimulus: Stimulus) -> None:
@@ -180,7 +183,7 @@ class Harness:
         broker.routing.check()
 
     def ask(self, name: str, message: Message, client: str) -> None:
-        self.stimulate(name, Received(message, Client(client)))
+        self.stimulate(name, Received(message, LocalClient(client)))
 
     def connect(self, name: str, neighbour: str) -> None:
         """One end of a link is ready; what it sends waits until the other is, too."""
@@ -224,8 +227,8 @@ ALL_KINDS = (
 Request: TypeAlias = Advertisement | Subscription
 
 
-def owner(request: Request) -> Client:
-    return Client(request.id.partition("/")[0])
+def owner(request: Request) -> LocalClient:
+    return LocalClient(request.id.partition("/")[0])
 
 
 class Breaking(Harness):
@@ -317,7 +320,7 @@ class Breaking(Harness):
                     f"{name} told {neighbour}"
                 )
 
-    def _toward(self, name: str, home: str, message: Request) -> Client | Neighbour:
+    def _toward(self, name: str, home: str, message: Request) -> LocalClient | Neighbour:
         if name == home:
             return owner(message)
         distances = self.topology.distances(home)
@@ -401,8 +404,8 @@ class KeepsInterests(TreeRouting):
 class TellsNothing(TreeRouting):
     """Does not tell a new neighbour what is advertised."""
 
-    def link_up(self, neighbour: Neighbour) -> Answers:
-        super().link_up(neighbour)
+    def link_up(self, neighbour: Neighbour, kind: LinkKind = LinkKind.PRIMARY) -> Answers:
+        super().link_up(neighbour, kind)
         return []
 
 

@@ -6,18 +6,18 @@ import pytest
 from msgspec.structs import replace
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Confirm
-from godwit.broker.stimuli import Client, Neighbour
+from godwit.broker.routing import Confirm, Place
+from godwit.broker.stimuli import LocalClient, Neighbour
 from godwit.content.messages import Absent, Present, Sweep, Swept
-from godwit.overlay import presence
-from godwit.overlay.tree import TreeRouting
+from godwit.overlay.tree import presence
+from godwit.overlay.tree.tree_routing import TreeRouting
 
 A, B, C = Neighbour("A"), Neighbour("B"), Neighbour("C")
 SWEEP = Sweep(client="c", to="S", move=1)
 
 
 def test_a_broker_becomes_known_once_and_sweeps_go_its_way() -> None:
-    routing = TreeRouting(["A", "B", "C"])
+    routing = TreeRouting(Place.of("S", ["A", "B", "C"]))
     present = Present(broker="S")
     assert routing.handle(present, A) == [Send(B, present), Send(C, present)]
     assert routing.handle(present, A) == []
@@ -25,8 +25,8 @@ def test_a_broker_becomes_known_once_and_sweeps_go_its_way() -> None:
 
 
 def test_a_sweep_that_is_early_waits() -> None:
-    routing = TreeRouting(["A", "B"])
-    assert routing.handle(SWEEP, Client("c")) == []
+    routing = TreeRouting(Place.of("S", ["A", "B"]))
+    assert routing.handle(SWEEP, LocalClient("c")) == []
     assert routing.handle(Present(broker="S"), A) == [
         Send(B, Present(broker="S")),
         Send(A, SWEEP),
@@ -34,13 +34,13 @@ def test_a_sweep_that_is_early_waits() -> None:
 
 
 def test_a_sweep_ends_at_the_client_that_asked_for_it() -> None:
-    routing = TreeRouting(["A"])
-    routing.handle(Present(broker="S"), Client("other"))
-    assert routing.handle(SWEEP, A) == [Confirm(Client("c"), Swept(move=1))]
+    routing = TreeRouting(Place.of("S", ["A"]))
+    routing.handle(Present(broker="S"), LocalClient("other"))
+    assert routing.handle(SWEEP, A) == [Confirm(LocalClient("c"), Swept(move=1))]
 
 
 def test_directions_follow_links_that_come_and_go() -> None:
-    routing = TreeRouting(["A", "B"])
+    routing = TreeRouting(Place.of("S", ["A", "B"]))
     routing.handle(Present(broker="S"), A)
     assert Send(C, Present(broker="S")) in routing.link_up(C)
     assert routing.handle(Absent(broker="S"), B) == [], "it is not in that direction"
@@ -50,7 +50,7 @@ def test_directions_follow_links_that_come_and_go() -> None:
 
 
 def test_of_one_client_one_sweep_waits_the_latest() -> None:
-    routing = TreeRouting(["A", "B"])
+    routing = TreeRouting(Place.of("S", ["A", "B"]))
     routing.handle(SWEEP, B)
     later = replace(SWEEP, move=2)
     routing.handle(later, B)
@@ -59,7 +59,7 @@ def test_of_one_client_one_sweep_waits_the_latest() -> None:
 
 def test_sweeps_to_nowhere_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "WAITING_MAX", 2)
-    routing = TreeRouting(["A", "B"])
+    routing = TreeRouting(Place.of("S", ["A", "B"]))
     sweeps = [replace(SWEEP, client=f"c{number}") for number in range(4)]
     for sweep in sweeps:
         routing.handle(sweep, B)

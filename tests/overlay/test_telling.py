@@ -7,16 +7,16 @@ from msgspec.structs import replace
 from tests.overlay.test_tree import adv, adv_in_effect, sub, sub_in_effect, unadv, unsub
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Confirm
-from godwit.broker.stimuli import Client, Neighbour
-from godwit.content.messages import Telling, Told
-from godwit.overlay.telling import Tellings
-from godwit.overlay.tree import TreeRouting
+from godwit.broker.routing import Confirm, Place
+from godwit.broker.stimuli import LocalClient, Neighbour
+from godwit.content.messages import ResyncDone, ResyncScope
+from godwit.overlay.tree.resync import Resync
+from godwit.overlay.tree.tree_routing import TreeRouting
 
 B1, B2, B3 = Neighbour("B1"), Neighbour("B2"), Neighbour("B3")
-ALICE, PAUL = Client("alice"), Client("paul")
+ALICE, PAUL = LocalClient("alice"), LocalClient("paul")
 ABOVE_1, ABOVE_5 = adv("paul/a1", "a > 1"), sub("alice/s1", "a > 5")
-NOT_ALL, ADVERTISEMENTS, ALL = (Told(telling=telling) for telling in Telling)
+NOT_ALL, ADVERTISEMENTS, ALL = (ResyncDone(scope=telling) for telling in ResyncScope)
 
 
 # -- a neighbour of the broker that failed ---------------------------------------------------------
@@ -24,7 +24,7 @@ NOT_ALL, ADVERTISEMENTS, ALL = (Told(telling=telling) for telling in Telling)
 
 def between() -> TreeRouting:
     """B2, which knows Paul at B1 and Alice at B3; both are in effect."""
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(adv_in_effect(ABOVE_1), B3)
     b2.handle(ABOVE_5, B3)
@@ -84,7 +84,7 @@ def test_a_publisher_that_has_turned_up_elsewhere_is_not_in_doubt() -> None:
 
 
 def test_nothing_is_in_effect_before_all_is_known() -> None:
-    b2 = TreeRouting([])
+    b2 = TreeRouting(Place.of("B2", []))
     assert b2.recovering() == []
     assert b2.handle(ABOVE_1, PAUL) == []
     assert b2.handle(ABOVE_5, ALICE) == []
@@ -99,7 +99,7 @@ def test_nothing_is_in_effect_before_all_is_known() -> None:
 
 
 def test_a_confirmation_for_a_neighbour_that_has_gone_is_dropped() -> None:
-    b2 = TreeRouting([])
+    b2 = TreeRouting(Place.of("B2", []))
     b2.recovering()
     b2.link_up(B1)
     b2.link_up(B3)
@@ -112,9 +112,9 @@ def test_a_confirmation_for_a_neighbour_that_has_gone_is_dropped() -> None:
 # -- who tells whom --------------------------------------------------------------------------------
 
 
-def tellings(*neighbours: Neighbour) -> Tellings:
+def tellings(*neighbours: Neighbour) -> Resync:
     """Of a broker whose neighbours are all new."""
-    new = Tellings([])
+    new = Resync([])
     for neighbour in neighbours:
         new.begin(neighbour)
     return new
@@ -124,31 +124,31 @@ def test_a_leaf_tells_at_once_what_does_not_depend_on_its_neighbour() -> None:
     leaf = tellings(B1)
     assert leaf.due() == [Send(B1, ADVERTISEMENTS)]
     assert leaf.due() == [], "once"
-    leaf.hear(B1, Telling.ADVERTISEMENTS)
+    leaf.hear(B1, ResyncScope.ADVERTISEMENTS)
     assert leaf.due() == [Send(B1, ALL)]
     assert not leaf.is_complete
-    leaf.hear(B1, Telling.SUBSCRIPTIONS_TOO)
+    leaf.hear(B1, ResyncScope.SUBSCRIPTIONS_TOO)
     assert leaf.is_complete
 
 
 def test_others_wait_for_their_other_neighbours() -> None:
     inner = tellings(B1, B2, B3)
     assert inner.due() == []
-    inner.hear(B1, Telling.SUBSCRIPTIONS_TOO)
+    inner.hear(B1, ResyncScope.SUBSCRIPTIONS_TOO)
     assert inner.due() == []
-    inner.hear(B2, Telling.ADVERTISEMENTS)
+    inner.hear(B2, ResyncScope.ADVERTISEMENTS)
     assert inner.due() == [Send(B3, ADVERTISEMENTS)]
-    inner.hear(B3, Telling.ADVERTISEMENTS)
+    inner.hear(B3, ResyncScope.ADVERTISEMENTS)
     assert inner.due() == [Send(B1, ADVERTISEMENTS), Send(B2, ADVERTISEMENTS)]
-    inner.hear(B2, Telling.SUBSCRIPTIONS_TOO)
+    inner.hear(B2, ResyncScope.SUBSCRIPTIONS_TOO)
     assert inner.due() == [Send(B3, ALL)]
-    inner.hear(B3, Telling.SUBSCRIPTIONS_TOO)
+    inner.hear(B3, ResyncScope.SUBSCRIPTIONS_TOO)
     assert inner.due() == [Send(B1, ALL), Send(B2, ALL)]
 
 
 def test_who_has_failed_takes_back_that_it_had_told_all() -> None:
     leaf = tellings(B1)
-    leaf.hear(B1, Telling.SUBSCRIPTIONS_TOO)
+    leaf.hear(B1, ResyncScope.SUBSCRIPTIONS_TOO)
     assert leaf.due() == [Send(B1, ALL)]
     assert leaf.begin_all() == [Send(B1, NOT_ALL)]
     assert leaf.due() == []
@@ -157,7 +157,7 @@ def test_who_has_failed_takes_back_that_it_had_told_all() -> None:
 
 
 def test_who_starts_together_has_nothing_to_tell() -> None:
-    together = Tellings([B1, B2])
+    together = Resync([B1, B2])
     assert together.is_complete
     assert together.due() == []
     together.begin(B3)

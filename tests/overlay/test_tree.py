@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import structs
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Confirm
-from godwit.broker.stimuli import Client, Hop, Neighbour
+from godwit.broker.routing import Confirm, Place
+from godwit.broker.stimuli import Hop, LocalClient, Neighbour
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
@@ -21,10 +21,10 @@ from godwit.content.messages import (
     is_control_content,
 )
 from godwit.content.values import Value
-from godwit.overlay.tree import TreeRouting
+from godwit.overlay.tree.tree_routing import TreeRouting
 
 B1, B3, B4 = Neighbour("B1"), Neighbour("B3"), Neighbour("B4")
-ALICE, BOB, PAUL = Client("alice"), Client("bob"), Client("paul")
+ALICE, BOB, PAUL = LocalClient("alice"), LocalClient("bob"), LocalClient("paul")
 
 
 def adv(name: str, filter: str) -> Advertisement:
@@ -62,7 +62,7 @@ def destinations(
         ttl_hops=ttl_hops,
         is_control=is_control_content(content),
     )
-    return list(routing.destinations(publication, last_hop, hops=2))
+    return list(routing.destinations(publication, last_hop, hops=2, now_s=0.0))
 
 
 ABOVE_1 = adv("paul/a1", "a > 1")
@@ -71,7 +71,7 @@ ABOVE_5, ABOVE_9 = sub("s5/s1", "a > 5"), sub("s9/s1", "a > 9")
 
 def test_figure_3_1_of_the_thesis_seen_from_b2() -> None:
     """Covered by sub1, sub2 stops at B2; when sub1 leaves, sub2 goes to B1 before sub1's unsub."""
-    b2 = TreeRouting(["B1", "B3", "B4"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3", "B4"]))
 
     assert b2.handle(ABOVE_1, B1) == [Send(B3, ABOVE_1), Send(B4, ABOVE_1)]
     assert b2.handle(ABOVE_5, B4) == [Send(B1, ABOVE_5)]
@@ -86,7 +86,7 @@ def test_figure_3_1_of_the_thesis_seen_from_b2() -> None:
 
 
 def test_a_subscription_that_came_before_its_advertisement_follows_it() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
 
     assert b2.handle(ABOVE_5, ALICE) == [Confirm(ALICE, sub_in_effect(ABOVE_5))]
     assert b2.handle(ABOVE_1, B1) == [Send(B3, ABOVE_1), Send(B1, ABOVE_5)]
@@ -95,14 +95,14 @@ def test_a_subscription_that_came_before_its_advertisement_follows_it() -> None:
 
 
 def test_a_subscription_never_goes_back_where_it_came_from() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_1, B1)
 
     assert b2.handle(ABOVE_5, B1) == [Send(B1, sub_in_effect(ABOVE_5))]
 
 
 def test_an_advertisement_is_in_effect_when_every_neighbour_has_confirmed() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
 
     assert b2.handle(ABOVE_1, PAUL) == [Send(B1, ABOVE_1), Send(B3, ABOVE_1)]
     assert b2.handle(adv_in_effect(ABOVE_1), B1) == []
@@ -111,7 +111,7 @@ def test_an_advertisement_is_in_effect_when_every_neighbour_has_confirmed() -> N
 
 def test_a_covered_subscription_waits_for_the_confirmation_of_its_cover() -> None:
     """The cover is still under way to B1: nothing it covers can be in effect before it is."""
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_1, B1)
 
     assert b2.handle(ABOVE_5, ALICE) == [Send(B1, ABOVE_5)]
@@ -123,7 +123,7 @@ def test_a_covered_subscription_waits_for_the_confirmation_of_its_cover() -> Non
 
 
 def test_a_cover_that_leaves_unconfirmed_hands_the_waiting_on() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(ABOVE_5, ALICE)
     b2.handle(ABOVE_9, BOB)
@@ -135,7 +135,7 @@ def test_a_cover_that_leaves_unconfirmed_hands_the_waiting_on() -> None:
 
 
 def test_when_a_cover_leaves_only_the_widest_of_the_covered_step_forward() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_1, B1)
     narrow, middle, wide = sub("c/1", "a > 30"), sub("c/2", "a > 20"), sub("c/3", "a > 10")
     b2.handle(ABOVE_5, ALICE)
@@ -147,7 +147,7 @@ def test_when_a_cover_leaves_only_the_widest_of_the_covered_step_forward() -> No
 
 
 def test_a_second_cover_keeps_the_covered_back() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_1, B1)
     above_4 = sub("s4/s1", "a > 4")
     b2.handle(ABOVE_5, ALICE)
@@ -159,7 +159,7 @@ def test_a_second_cover_keeps_the_covered_back() -> None:
 
 
 def test_withdrawing_an_advertisement_takes_subscriptions_back() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(ABOVE_5, ALICE)
     b2.handle(ABOVE_9, ALICE)
@@ -175,7 +175,7 @@ def test_withdrawing_an_advertisement_takes_subscriptions_back() -> None:
 
 
 def test_a_subscription_stays_on_a_link_while_another_advertisement_announces_it() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     other = adv("paula/a1", "a > 7")
     b2.handle(ABOVE_1, B1)
     b2.handle(other, B1)
@@ -189,7 +189,7 @@ def test_a_subscription_stays_on_a_link_while_another_advertisement_announces_it
 
 
 def test_a_local_subscription_does_not_travel() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_1, B1)
     local = sub("alice/s1", "a > 5", local_only=True)
 
@@ -199,7 +199,7 @@ def test_a_local_subscription_does_not_travel() -> None:
 
 
 def test_an_interest_in_an_attribute_that_is_not_advertised_does_not_travel() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_1, B1)
     elsewhere = sub("alice/s1", "a > 5 and b > 5")
 
@@ -207,7 +207,7 @@ def test_an_interest_in_an_attribute_that_is_not_advertised_does_not_travel() ->
 
 
 def test_control_publications_reach_only_those_who_name_their_class() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(sub("alice/s1", "load > 0"), ALICE)
     b2.handle(sub("bob/s1", "class = '$LOAD' and load > 0"), BOB)
 
@@ -216,7 +216,7 @@ def test_control_publications_reach_only_those_who_name_their_class() -> None:
 
 
 def test_a_publication_out_of_hops_is_delivered_but_sent_no_further() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(ABOVE_5, B3)
     b2.handle(ABOVE_5, ALICE)  # The same id from elsewhere is ignored: the first one stands.
@@ -227,7 +227,7 @@ def test_a_publication_out_of_hops_is_delivered_but_sent_no_further() -> None:
 
 
 def test_what_is_unknown_is_ignored() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
 
     assert b2.handle(unsub(ABOVE_5), B1) == []
     assert b2.handle(unadv(ABOVE_1), B1) == []
@@ -236,7 +236,7 @@ def test_what_is_unknown_is_ignored() -> None:
 
 
 def test_only_the_hop_that_brought_something_can_take_it_away() -> None:
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(ABOVE_5, B3)
 
@@ -246,7 +246,7 @@ def test_only_the_hop_that_brought_something_can_take_it_away() -> None:
 
 
 def test_repeating_a_subscription_in_effect_confirms_it_again() -> None:
-    b2 = TreeRouting(["B1"])
+    b2 = TreeRouting(Place.of("B2", ["B1"]))
     b2.handle(ABOVE_5, B1)
 
     assert b2.handle(ABOVE_5, B1) == [Send(B1, sub_in_effect(ABOVE_5))]
@@ -254,7 +254,7 @@ def test_repeating_a_subscription_in_effect_confirms_it_again() -> None:
 
 
 def test_a_late_confirmation_does_not_count_for_an_id_that_is_used_again() -> None:
-    b1 = TreeRouting(["B2"])
+    b1 = TreeRouting(Place.of("B1", ["B2"]))
     b2 = Neighbour("B2")
     b1.handle(adv("paul/a1", "x is present"), b2)
     first = structs.replace(sub("alice/s1", "x > 5"), edition=1)
@@ -269,7 +269,7 @@ def test_a_late_confirmation_does_not_count_for_an_id_that_is_used_again() -> No
 
 
 def test_a_late_confirmation_of_an_earlier_advertisement_does_not_count_either() -> None:
-    b1 = TreeRouting(["B2"])
+    b1 = TreeRouting(Place.of("B1", ["B2"]))
     b2 = Neighbour("B2")
     first = structs.replace(adv("paul/a1", "x is present"), edition=1)
     second = structs.replace(adv("paul/a1", "y is present"), edition=2)
@@ -284,7 +284,7 @@ def test_a_late_confirmation_of_an_earlier_advertisement_does_not_count_either()
 
 def test_the_tables_show_who_told_what_and_who_was_told() -> None:
     """Told are those in front; who is held back behind them is in the table all the same."""
-    b2 = TreeRouting(["B1", "B3"])
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]))
     b2.handle(ABOVE_1, B1)
     b2.handle(ABOVE_5, ALICE)
     b2.handle(ABOVE_9, B3)

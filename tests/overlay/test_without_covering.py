@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.overlay.test_tree import (
+from tests.overlay.test_tree import (  # fmt: skip
     ABOVE_1,
     ABOVE_5,
     ABOVE_9,
@@ -16,18 +16,18 @@ from tests.overlay.test_tree import (
     sub,
     sub_in_effect,
     unsub,
-)  # fmt: skip
+)
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Confirm
-from godwit.overlay.tree import TreeRouting
-from godwit.simulation.random_runs import random_run
+from godwit.broker.routing import Confirm, Place
+from godwit.overlay.tree.tree_routing import TreeRouting
+from godwit.testing.random_runs import random_run
 
 WITHOUT_COVERING = partial(TreeRouting, covering=False)
 
 
 def test_a_covered_subscription_is_sent_and_confirmed_like_any_other() -> None:
-    b2 = TreeRouting(["B1", "B3"], covering=False)
+    b2 = TreeRouting(Place.of("B2", ["B1", "B3"]), covering=False)
     b2.handle(ABOVE_1, B1)
 
     assert b2.handle(ABOVE_5, ALICE) == [Send(B1, ABOVE_5)]
@@ -39,7 +39,7 @@ def test_a_covered_subscription_is_sent_and_confirmed_like_any_other() -> None:
 
 
 def test_of_equal_filters_each_is_sent_and_taken_back_by_itself() -> None:
-    b2 = TreeRouting(["B1"], covering=False)
+    b2 = TreeRouting(Place.of("B2", ["B1"]), covering=False)
     b2.handle(ABOVE_1, B1)
     same = sub("bob/s1", "a > 5")
 
@@ -51,7 +51,7 @@ def test_of_equal_filters_each_is_sent_and_taken_back_by_itself() -> None:
 
 
 def test_a_link_that_comes_later_holds_nothing_back_either() -> None:
-    b2 = TreeRouting([], covering=False)
+    b2 = TreeRouting(Place.of("B2", []), covering=False)
     b2.handle(ABOVE_5, ALICE)
     b2.handle(ABOVE_9, BOB)
     b2.link_up(B1)

@@ -6,9 +6,15 @@ import pytest
 import uvloop
 from tests.simulation.test_random_trees import ForgetsEarlierInterest, NeverTakesBack, SendsBack
 
-from godwit.overlay.tree import TreeRouting
-from godwit.scripts import Deliveries, expected, play_live, play_simulated, random_script
+from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.oracle import Oracle
+from godwit.testing import (
+    Deliveries,
+    expected_deliveries,
+    play_live,
+    play_simulated,
+    random_script,
+)
 
 SEEDS = 20
 HURRIED_SEEDS = 6
@@ -23,7 +29,7 @@ def brokers(seed: int) -> int:
 def test_processes_and_simulator_deliver_the_same(seed: int) -> None:
     script = random_script(seed, brokers=brokers(seed))
     replay = f"replay with: pytest tests/parity -k 'same and [{seed}]'"
-    wanted = expected(script)
+    wanted = expected_deliveries(script)
     simulated, live = Deliveries(), Deliveries()
 
     play_simulated(script, simulated)
@@ -53,7 +59,7 @@ def test_simulated_scripts_deliver_what_brute_force_says() -> None:
     for seed in range(60):
         script, seen = random_script(seed), Deliveries()
         play_simulated(script, seen)
-        assert seen.by_pair == expected(script), f"random_script({seed})"
+        assert seen.by_pair == expected_deliveries(script), f"random_script({seed})"
 
 
 @pytest.mark.parametrize("broken", [SendsBack, ForgetsEarlierInterest, NeverTakesBack])
@@ -65,6 +71,6 @@ def test_scripts_notice_a_broken_router(broken: type[TreeRouting]) -> None:
             play_simulated(script, seen, overlay=broken)
         except AssertionError:
             return  # An invariant was quicker.
-        if seen.by_pair != expected(script):
+        if seen.by_pair != expected_deliveries(script):
             return
     pytest.fail(f"50 scripts did not notice that a router {broken.__doc__}")

@@ -9,9 +9,9 @@ import pytest
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication
 from godwit.overlay.topology import chain
-from godwit.simulation.faults import Crash, Delay, Fault, Partition, Pause, Restart
+from godwit.simulation.faults import BrokerPause, Crash, Delay, Fault, Partition, Restart
 from godwit.simulation.observers import DropReason, Observer
-from godwit.simulation.oracle import Oracle, Verdict
+from godwit.simulation.oracle import Oracle, ViolationKind
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
@@ -55,7 +55,7 @@ class Run:
 
     @property
     def lost(self) -> int:
-        assert {v.verdict for v in self.oracle.violations} <= {Verdict.LOST}
+        assert {v.verdict for v in self.oracle.violations} <= {ViolationKind.LOST}
         return self.oracle.violation_count
 
 
@@ -70,7 +70,7 @@ def test_without_a_fault_everything_arrives_at_once() -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Pause(broker="B2", at_s=5.5, for_s=3.0), id="a broker stands still"),
+        pytest.param(BrokerPause(broker="B2", at_s=5.5, for_s=3.0), id="a broker stands still"),
         pytest.param(
             Partition(brokers=frozenset({"B2"}), at_s=5.5, for_s=3.0), id="a link is cut and heals"
         ),

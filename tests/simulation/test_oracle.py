@@ -9,7 +9,7 @@ import pytest
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, Subscription, SubscriptionId
 from godwit.simulation.observers import DropReason
-from godwit.simulation.oracle import Oracle, Verdict
+from godwit.simulation.oracle import Oracle, ViolationKind
 
 S1, S2 = SubscriptionId("alice/s1"), SubscriptionId("alice/s2")
 
@@ -49,7 +49,7 @@ class Case:
         for sequence in sequences:
             self.oracle.on_delivered(["alice"], publication(sequence, x), 1, at_s)
 
-    def verdicts(self) -> list[tuple[Verdict, int]]:
+    def verdicts(self) -> list[tuple[ViolationKind, int]]:
         self.oracle.finish(100.0)
         return [(v.verdict, v.sequence) for v in self.oracle.violations]
 
@@ -144,24 +144,24 @@ def one_is_dropped_by_a_full_queue(case: Case) -> None:
     ("story", "expected"),
     [
         (everything_arrives, []),
-        (one_is_missing, [(Verdict.LOST, 2)]),
-        (the_last_is_missing, [(Verdict.LOST, 2)]),
-        (one_comes_twice, [(Verdict.TWICE, 1)]),
-        (two_change_places, [(Verdict.DISORDERED, 1)]),
-        (one_does_not_match, [(Verdict.UNASKED, 1)]),
+        (one_is_missing, [(ViolationKind.LOST, 2)]),
+        (the_last_is_missing, [(ViolationKind.LOST, 2)]),
+        (one_comes_twice, [(ViolationKind.TWICE, 1)]),
+        (two_change_places, [(ViolationKind.DISORDERED, 1)]),
+        (one_does_not_match, [(ViolationKind.UNASKED, 1)]),
         (one_was_under_way_before_she_asked, []),
         (one_is_published_before_the_subscription_is_in_effect, []),
         (she_leaves_while_one_is_under_way, []),
-        (she_leaves_but_another_subscription_stays, [(Verdict.LOST, 1)]),
-        (she_leaves_long_after_one_was_lost, [(Verdict.LOST, 1)]),
-        (she_leaves_right_after_one_was_overtaken, [(Verdict.LOST, 1)]),
-        (one_does_not_come_in_time, [(Verdict.LOST, 1)]),
-        (one_comes_long_after_she_left, [(Verdict.UNASKED, 1)]),
+        (she_leaves_but_another_subscription_stays, [(ViolationKind.LOST, 1)]),
+        (she_leaves_long_after_one_was_lost, [(ViolationKind.LOST, 1)]),
+        (she_leaves_right_after_one_was_overtaken, [(ViolationKind.LOST, 1)]),
+        (one_does_not_come_in_time, [(ViolationKind.LOST, 1)]),
+        (one_comes_long_after_she_left, [(ViolationKind.UNASKED, 1)]),
         (one_is_dropped_by_a_full_queue, []),
     ],
 )
 def test_the_oracle_says(
-    story: Callable[[Case], None], expected: list[tuple[Verdict, int]]
+    story: Callable[[Case], None], expected: list[tuple[ViolationKind, int]]
 ) -> None:
     case = Case()
     story(case)

@@ -11,12 +11,12 @@ import pytest
 
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.messages import AdvertisementInEffect, Publication, Sweep
-from godwit.migration.moving import Hand, Move, Order, Phase
-from godwit.overlay.tables import AdvertisementEntry
-from godwit.overlay.tree import Answers, TreeRouting
-from godwit.simulation import node
-from godwit.simulation.moves import Mover
-from godwit.simulation.random_moves import random_moves
+from godwit.migration.move import Hand, Move, Order, Phase
+from godwit.overlay.tree.routing_tables import AdvertisementEntry
+from godwit.overlay.tree.tree_routing import Answers, TreeRouting
+from godwit.simulation import simulated_broker
+from godwit.simulation.simulated_move import SimulatedMover
+from godwit.testing.random_moves import random_moves
 
 SEEDS = 100
 SEEDS_PER_TEST = 5
@@ -80,8 +80,10 @@ def turned_before_publications(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _overtakes(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
-    goes_first = node.goes_first
-    monkeypatch.setattr(node, "goes_first", lambda m: goes_first(m) or isinstance(m, kind))
+    goes_first = simulated_broker.goes_first
+    monkeypatch.setattr(
+        simulated_broker, "goes_first", lambda m: goes_first(m) or isinstance(m, kind)
+    )
 
 
 def mixes_both_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,12 +98,12 @@ def mixes_both_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
 def believes_everything_to_be_new(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client hands on what it had before."""
 
-    def take(self: Mover, publication: Publication, hops: int) -> None:
+    def take(self: SimulatedMover, publication: Publication, hops: int) -> None:
         client = self._client
         if publication.publisher != client.name:
             self._observer.on_delivered([client.name], publication, hops, self._agenda.now_s)
 
-    monkeypatch.setattr(Mover, "take", take)
+    monkeypatch.setattr(SimulatedMover, "take", take)
 
 
 def does_not_pause(monkeypatch: pytest.MonkeyPatch) -> None:

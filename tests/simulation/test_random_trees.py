@@ -8,9 +8,9 @@ from godwit.broker.effects import Send
 from godwit.broker.routing import Answer
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.messages import Publication, Unsubscription
-from godwit.overlay.tables import SubscriptionEntry
-from godwit.overlay.tree import Answers, TreeRouting
-from godwit.simulation.random_runs import random_run
+from godwit.overlay.tree.routing_tables import SubscriptionEntry
+from godwit.overlay.tree.tree_routing import Answers, TreeRouting
+from godwit.testing.random_runs import random_run
 
 SEEDS = 1000
 SEEDS_PER_TEST = 25
@@ -52,7 +52,9 @@ class ForgetsEarlierInterest(TreeRouting):
 class SendsBack(TreeRouting):
     """Sends a publication where it came from."""
 
-    def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> dict[Hop, None]:
+    def destinations(
+        self, publication: Publication, last_hop: Hop, hops: int, now_s: float
+    ) -> dict[Hop, None]:
         return self._interests.hops_wanting(publication)
 
 

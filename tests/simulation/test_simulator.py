@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from godwit.broker.modules import BrokerView
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication
 from godwit.errors import UsageError
@@ -102,7 +103,9 @@ def test_in_an_overload_the_input_utilisation_says_by_how_much() -> None:
 
 def test_a_full_queue_drops_publications_and_counts_them() -> None:
     oracle, statistics = Oracle(), Statistics()
-    resources = BrokerResources(cpu_speed=1.0, matching_work_base=1.0, queue_memory_bytes=100)
+    resources = BrokerResources(
+        cpu_speed=1.0, matching_work_base=1.0, memory_bytes=100, engine_bytes_per_subscription=0.0
+    )
     simulator = Simulator(chain(1), seed=1, resources=resources, observers=[oracle, statistics])
     paul, alice = simulator.client("paul", at="B1"), simulator.client("alice", at="B1")
     advertisement = paul.advertise(X)
@@ -121,9 +124,33 @@ def test_a_full_queue_drops_publications_and_counts_them() -> None:
     assert simulator.brokers["B1"].waiting == 0
 
 
+def test_the_matching_engine_takes_memory_from_the_queues() -> None:
+    """As above; a subscription leaves room for one waiting publication of 43 bytes less."""
+    statistics = Statistics()
+    resources = BrokerResources(
+        cpu_speed=1.0, matching_work_base=1.0, memory_bytes=100, engine_bytes_per_subscription=50.0
+    )
+    simulator = Simulator(chain(1), seed=1, resources=resources, observers=[statistics])
+    paul, alice = simulator.client("paul", at="B1"), simulator.client("alice", at="B1")
+    advertisement = paul.advertise(X)
+    alice.subscribe(X)
+    for x in range(10):
+        simulator.at(50.0, paul.publish, advertisement, {"x": x})
+    simulator.run(until_s=50.01)
+    node = simulator.brokers["B1"]
+    assert node.memory_bytes == 50.0 + node.queued_bytes
+    assert node.memory_utilisation() == node.memory_bytes / 100
+    assert BrokerView(node.broker, "").memory_utilisation == node.memory_utilisation()
+    simulator.run()
+    assert statistics.deliveries == 2, "one in the engine and one in the queue"
+    assert statistics.dropped == {("B1", DropReason.MEMORY_FULL): 8}
+
+
 def test_a_full_output_queue_keeps_publications_out_too() -> None:
     statistics = Statistics()
-    resources = BrokerResources(output_bandwidth_bytes_s=100.0, queue_memory_bytes=500)
+    resources = BrokerResources(
+        output_bandwidth_bytes_s=100.0, memory_bytes=500, engine_bytes_per_subscription=0.0
+    )
     simulator = Simulator(chain(1), seed=1, resources=resources, observers=[statistics])
     paul = simulator.client("paul", at="B1")
     for number in range(5):
@@ -168,7 +195,7 @@ def test_names_are_checked() -> None:
     simulator = Simulator(chain(1), seed=1)
     simulator.client("alice", at="B1")
 
-    with pytest.raises(UsageError, match="client alice already"):
+    with pytest.raises(UsageError, match="client alice exists already"):
         simulator.client("alice", at="B1")
     with pytest.raises(UsageError, match="no broker B7"):
         simulator.client("bob", at="B7")
@@ -178,7 +205,7 @@ REPLAY = """
 import hashlib
 from godwit.broker.stimuli import Received
 from godwit.simulation.observers import Observer
-from godwit.simulation.stock_scenario import StockScenario
+from godwit.demos.stocks.stock_scenario import StockScenario
 
 class Digest(Observer):
     def __init__(self):

@@ -12,7 +12,8 @@ from tests.trace.test_writer import rows
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Notify, Send, SetTimer, Submit
 from godwit.broker.meters import Meters
-from godwit.broker.stimuli import Client, Hop, Module, Neighbour, Received
+from godwit.broker.routing import Place
+from godwit.broker.stimuli import Hop, LocalClient, Module, Neighbour, Received
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Advertisement,
@@ -25,7 +26,7 @@ from godwit.content.messages import (
     SubscriptionInEffect,
 )
 from godwit.errors import UsageError
-from godwit.overlay.tree import TreeRouting
+from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.trace import recorder as in_recorder
 from godwit.trace import rows as in_rows
 from godwit.trace.recorder import TOGETHER, Recorder
@@ -61,7 +62,7 @@ def test_a_publication_that_is_passed_on_and_delivered(tmp_path: Path) -> None:
     effects = (
         Send(B3, publication, 2),
         Submit("m", publication),
-        Deliver((Client("s1"), Client("s2")), publication, 1),
+        Deliver((LocalClient("s1"), LocalClient("s2")), publication, 1),
         SetTimer("m", "tick", 9.0),
     )
     assert handled(tmp_path, publication, B2, *effects, hops=1) == {
@@ -94,8 +95,8 @@ def test_a_letter_that_a_publication_causes_is_no_copy_of_it(tmp_path: Path) -> 
 def test_a_subscription_has_no_publisher(tmp_path: Path) -> None:
     id = SubscriptionId("s1/s1")
     subscription = Subscription(id=id, filter=Filter.parse("price < 3"))
-    notice = Notify(Client("s1"), SubscriptionInEffect(id=id))
-    row = handled(tmp_path, subscription, Client("s1"), Send(B2, subscription, 1), notice)
+    notice = Notify(LocalClient("s1"), SubscriptionInEffect(id=id))
+    row = handled(tmp_path, subscription, LocalClient("s1"), Send(B2, subscription, 1), notice)
     assert (row["kind"], row["came_from"], row["from_broker"]) == ("Subscription", "s1", False)
     assert (row["class"], row["publisher"], row["sequence"]) == (None, None, None)
     assert (row["copies"], row["local_matches"], row["messages_out"]) == (1, 0, 2)
@@ -116,7 +117,7 @@ def test_where_it_went_names_each_neighbour_once(
 ) -> None:
     subscription = Subscription(id=SubscriptionId("s1/s1"), filter=Filter.parse("price < 3"))
     sent = [Send(hop, subscription, 1) for hop in hops]
-    row = handled(tmp_path, subscription, Client("s1"), *sent)
+    row = handled(tmp_path, subscription, LocalClient("s1"), *sent)
     assert (row["went_to"], row["copies"]) == (went_to, len(hops))
 
 
@@ -151,7 +152,7 @@ def test_a_sample_is_of_whole_publications_and_of_nothing_else(tmp_path: Path) -
     with TraceWriter(tmp_path) as writer:
         recorder = Recorder(writer, sample_every=3)
         for sequence in range(7):
-            for hop in (Client("p"), B2):
+            for hop in (LocalClient("p"), B2):
                 received = Received(quote(sequence), hop)
                 recorder.handled("B1", received, [], 0.0, 0.0, 0.0, 1)
             recorder.delivered(["s1"], quote(sequence), 0, 2.0)
@@ -165,9 +166,9 @@ def test_gauges_are_what_the_meters_show_and_what_the_driver_says(tmp_path: Path
     meters = Meters(output_bandwidth_bytes_s=1_000.0)
     meters.on_handled(1, 200, serving_s=2.0, now_s=1.0)
     meters.on_sent(3, 500, busy_s=0.5, now_s=1.0)
-    broker = Broker("B1", routing=TreeRouting(("B2",)), meters=meters)
+    broker = Broker("B1", routing=TreeRouting(Place.of("B1", ["B2"])), meters=meters)
     advertisement = Advertisement(id=AdvertisementId("p/a1"), filter=Filter.parse("x > 1"))
-    broker.handle(Received(advertisement, Client("p")), now_s=1.0)
+    broker.handle(Received(advertisement, LocalClient("p")), now_s=1.0)
     with TraceWriter(tmp_path) as writer:
         Recorder(writer).gauge(
             broker, time_s=10.0, messages_queued=4, bytes_queued=44, memory_bytes=4_444, clients=7
@@ -248,5 +249,8 @@ def test_what_is_kept_to_be_looked_at_together_is_counted_and_rotated(tmp_path: 
 
 
 def test_one_of_none_is_no_sample(tmp_path: Path) -> None:
-    with TraceWriter(tmp_path) as writer, pytest.raises(UsageError, match="one of 0"):
+    with (
+        TraceWriter(tmp_path) as writer,
+        pytest.raises(UsageError, match="sample_every is 0; it must be at least 1"),
+    ):
         Recorder(writer, sample_every=0)

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from tests.trace.test_writer import rows
 
-from godwit import placement
 from godwit.content.filters import Filter
+from godwit.demos.stocks.stock_scenario import StockScenario
 from godwit.overlay.topology import chain
-from godwit.placement.settings import GrapeSettings
+from godwit.policies import placement
+from godwit.policies.placement.settings import GrapeSettings
+from godwit.simulation.simulation_trace import SimulationTrace
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
-from godwit.simulation.stock_scenario import StockScenario
-from godwit.simulation.tracing import Tracing
 from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
 
@@ -30,7 +30,7 @@ SCENARIO = StockScenario(
 def test_a_trace_has_what_happened(seed: int, tmp_path: Path) -> None:
     counted = Statistics()
     with TraceWriter(tmp_path) as writer:
-        tracing = Tracing(Recorder(writer))
+        tracing = SimulationTrace(Recorder(writer))
         simulator = SCENARIO.build(seed=seed, observers=(counted, tracing))
         tracing.read_gauges(simulator, every_s=5.0)
         simulator.run(until_s=32.0)
@@ -45,7 +45,7 @@ def test_a_trace_has_what_happened(seed: int, tmp_path: Path) -> None:
         assert row["queue_delay_s"] >= 0.0
         assert row["matching_delay_s"] > 0.0
     for row in gauges:
-        assert row["memory_bytes"] == row["bytes_queued"]
+        assert row["memory_bytes"] >= row["bytes_queued"], "queues, and the matching engine"
     # A copy that was sent was received where it went to, and one for a client was handed over.
     ways = Counter((r["broker"], to) for r in handled for to in (r["went_to"] or "").split())
     arrivals = {(row["came_from"], row["broker"]) for row in handled if row["from_broker"]}
@@ -64,7 +64,7 @@ def test_a_trace_has_what_was_decided_and_who_moved(tmp_path: Path) -> None:
             chain(2),
             seed=1,
             modules=placement.modules(GrapeSettings(publications_per_session=5)),
-            observers=[Tracing(Recorder(writer))],
+            observers=[SimulationTrace(Recorder(writer))],
         )
         simulator.client("alice", at="B2").subscribe(STOCK)
         paul = simulator.client("paul", at="B1")

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
+from godwit.content.geography import GeoPoint, plane_distance_m
 from godwit.workloads.emergencies import (
     DURATION_S,
     TYPES,
@@ -27,7 +28,7 @@ from godwit.workloads.emergency_channels import (
     Argument,
     EmergencyChannel,
 )
-from godwit.workloads.roads import Place, metres_between, street_grid
+from godwit.workloads.roads import street_grid
 
 SEEDS = (1, 2, 3)
 TOWN = street_grid()
@@ -100,8 +101,10 @@ def test_everybody_s_place_every_second_and_nobody_jumps() -> None:
         assert [p.at_s for p in track] == list(range(30))
         assert all(p.record["user_id"] == user for p in track)
         assert [p.record["at"] for p in track] == [100.0 + s for s in range(30)]
-        places = [Place(float(p.record["latitude"]), float(p.record["longitude"])) for p in track]
-        steps_m = [metres_between(a, b) for a, b in pairwise(places)]
+        places = [
+            GeoPoint(float(p.record["latitude"]), float(p.record["longitude"])) for p in track
+        ]
+        steps_m = [plane_distance_m(a, b) for a, b in pairwise(places)]
         assert 0.0 < max(steps_m) < 1.51
 
 
@@ -109,7 +112,9 @@ def test_shelters_stand_on_the_map() -> None:
     found = shelters(Random(1), TOWN)
 
     assert len({shelter["shelter_id"] for shelter in found}) == 200
-    assert all(Place(float(s["latitude"]), float(s["longitude"])) in TOWN.neighbours for s in found)
+    assert all(
+        GeoPoint(float(s["latitude"]), float(s["longitude"])) in TOWN.neighbours for s in found
+    )
 
 
 def test_the_same_seed_gives_the_same_and_another_gives_another() -> None:

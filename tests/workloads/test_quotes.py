@@ -63,9 +63,9 @@ def test_a_gzipped_file_and_one_from_windows_read_the_same(tmp_path: Path) -> No
         pytest.param(",1996-09-20,1,1,1,1,5", "no symbol (Q2)", id="no symbol"),
         pytest.param("A,1996-02-30,1,1,1,1,5", "date '1996-02-30'", id="no such day"),
         pytest.param("A,19960920,1,1,1,1,5", "date '19960920'", id="another way to write a date"),
-        pytest.param("A,1996-09-20,x,1,1,1,5", "open 'x' is no number (Q3)", id="no number"),
-        pytest.param("A,1996-09-20,nan,1,1,1,5", "open nan is no positive price", id="nan"),
-        pytest.param("A,1996-09-20,1,1,0,1,5", "low 0 is no positive price (Q3)", id="free"),
+        pytest.param("A,1996-09-20,x,1,1,1,5", "open 'x' is not a number (Q3)", id="no number"),
+        pytest.param("A,1996-09-20,nan,1,1,1,5", "open nan is not a positive price", id="nan"),
+        pytest.param("A,1996-09-20,1,1,0,1,5", "low 0 is not a positive price (Q3)", id="free"),
         pytest.param("A,1996-09-20,1,1,1,1,-5", "volume '-5'", id="less than nothing traded"),
         pytest.param("A,1996-09-20,1,1,1,1,5.5", "volume '5.5'", id="half a share"),
         pytest.param("A,1996-09-20,1,2,1,3,5", "close 3.0 is not between", id="close over high"),
@@ -100,7 +100,7 @@ def test_a_file_that_is_no_market(tmp_path: Path, text: str, complaint: str) -> 
     [
         pytest.param(A2 + A1, "1996-09-20 does not come after 1996-09-23", id="back in time"),
         pytest.param(A1 + A1, "does not come after", id="twice the same day"),
-        pytest.param(A1 + B1 + A2, "rows of A stand apart", id="a symbol comes back"),
+        pytest.param(A1 + B1 + A2, "rows of A are not contiguous", id="a symbol comes back"),
     ],
 )
 def test_rows_stand_in_order(tmp_path: Path, rows: str, complaint: str) -> None:

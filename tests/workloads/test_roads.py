@@ -8,14 +8,13 @@ from random import Random
 
 import pytest
 
+from godwit.content.geography import GeoPoint, plane_distance_m
 from godwit.errors import UsageError
 from godwit.workloads.road_files import open_roads, read_roads
 from godwit.workloads.roads import (
-    Place,
     RoadMap,
     Walker,
     kkj_place,
-    metres_between,
     street_grid,
     walkers,
 )
@@ -23,21 +22,21 @@ from godwit.workloads.roads import (
 HELSINKI = Path(__file__).parents[3] / "shared" / "data" / "helsinki_roads.wkt"
 needs_helsinki = pytest.mark.skipif(not HELSINKI.exists(), reason="the map is not here")
 
-A, B, C, D = (Place(60.0, 24.0 + n / 1000) for n in range(4))
+A, B, C, D = (GeoPoint(60.0, 24.0 + n / 1000) for n in range(4))
 
 
 def test_kkj_is_turned_into_degrees() -> None:
     """On the central meridian, and 52 km east of it; as an inverse projection by hand has it."""
-    assert kkj_place(2_500_000.0, 0.0) == Place(0.0, 24.0)
+    assert kkj_place(2_500_000.0, 0.0) == GeoPoint(0.0, 24.0)
     there = kkj_place(2_552_469.0, 6_672_680.0)
     assert there.latitude == pytest.approx(60.1622, abs=0.0005)
     assert there.longitude == pytest.approx(24.9449, abs=0.0005)
     north, south = kkj_place(2_500_000.0, 6_673_000.0), kkj_place(2_500_000.0, 6_672_000.0)
-    assert metres_between(south, north) == pytest.approx(1000, rel=0.003)
+    assert plane_distance_m(south, north) == pytest.approx(1000, rel=0.003)
 
 
 def test_of_a_map_in_pieces_the_largest_is_kept() -> None:
-    far = [Place(61.0, 24.0), Place(61.0, 24.1)]
+    far = [GeoPoint(61.0, 24.0), GeoPoint(61.0, 24.1)]
     roads = RoadMap([[A, B], far, [B, C], [C, C], [C, D]])
 
     assert set(roads.places) == {A, B, C, D}
@@ -45,12 +44,12 @@ def test_of_a_map_in_pieces_the_largest_is_kept() -> None:
 
 
 def test_a_map_needs_a_road() -> None:
-    with pytest.raises(UsageError, match="needs a road"):
+    with pytest.raises(UsageError, match="needs at least one road"):
         RoadMap([[A], [B, B]])
 
 
 def test_a_walker_keeps_its_speed_and_turns_at_dead_ends() -> None:
-    length_m = metres_between(A, B)
+    length_m = plane_distance_m(A, B)
     walker = Walker(RoadMap([[A, B]]), Random(1), length_m / 4)
 
     longitudes = [walker.step().longitude for _ in range(8)]
@@ -62,7 +61,7 @@ def test_a_walker_keeps_its_speed_and_turns_at_dead_ends() -> None:
 
 def test_at_a_crossing_a_walker_goes_on() -> None:
     """Only at the dead ends A and D does it turn round."""
-    walker = Walker(RoadMap([[A, B, C, D]]), Random(3), metres_between(A, B))
+    walker = Walker(RoadMap([[A, B, C, D]]), Random(3), plane_distance_m(A, B))
     seen = [round((walker.step().longitude - 24.0) * 1000) for _ in range(13)]
 
     assert all(abs(b - a) == 1 for a, b in pairwise(seen))
@@ -79,11 +78,11 @@ def test_a_street_grid() -> None:
     assert {len(around) for around in roads.neighbours.values()} == {2, 3, 4}
     for place, around in roads.neighbours.items():
         for other in around:
-            assert metres_between(place, other) == pytest.approx(100.0, rel=0.001)
+            assert plane_distance_m(place, other) == pytest.approx(100.0, rel=0.001)
 
 
 def test_the_same_seed_gives_the_same_walk() -> None:
-    def walk(seed: int) -> list[Place]:
+    def walk(seed: int) -> list[GeoPoint]:
         return [each.step() for each in walkers(street_grid(), Random(seed), 5, (1.0, 2.0))]
 
     assert walk(1) == walk(1) != walk(2)
@@ -121,7 +120,7 @@ def test_what_is_wrong_is_named_by_line_and_rule(tmp_path: Path, text: str, comp
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such road map"):
+    with pytest.raises(UsageError, match="no such file"):
         read_roads(tmp_path / "absent.wkt")
     (tmp_path / "bytes.wkt").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="cannot be read as a road map"):

@@ -102,7 +102,7 @@ def test_with_one_broker_everybody_is_there(mix: Mix) -> None:
 
 
 def test_subscribers_cannot_be_at_more_brokers_than_there_are() -> None:
-    with pytest.raises(UsageError, match="from 1 to all 127 are possible"):
+    with pytest.raises(UsageError, match="it must be from 1 to 127"):
         placement_of(1, Mix.RANDOM, spread_over=128)
 
 

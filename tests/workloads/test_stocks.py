@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from godwit.content.values import kind_of
-from godwit.workloads.measures import share_sunk
 from godwit.workloads.placement import sunk_by_rating
 from godwit.workloads.recorded import RecordedMarket
 from godwit.workloads.stock_quotes import NUMERIC_ATTRIBUTES, STRING_ATTRIBUTES, Quote, quote_record
 from godwit.workloads.stock_templates import nearest_bound, nearest_bounds
 from godwit.workloads.stocks import GENTLE, THESIS_LIKE, Profile, Rating, StockMarket
+from godwit.workloads.workload_figures import share_sunk
 
 THESIS_EXAMPLE = Quote("YHOO", "5-Sep-96", 18.37, 18.6, 18.37, 18.37, 6200)
 

@@ -10,9 +10,9 @@ import pytest
 from godwit.errors import UsageError
 from godwit.workloads import matching_ratio, social, zipf
 from godwit.workloads.matching_ratio import CS1, CS2, RatioSetup, ratio_workload
-from godwit.workloads.measures import covering_share
 from godwit.workloads.social import SocialSetup, social_graph, social_workload
 from godwit.workloads.workload import Workload
+from godwit.workloads.workload_figures import covering_share
 from godwit.workloads.zipf import (
     DT1,
     DT2,
@@ -159,7 +159,7 @@ def test_locality_brings_friends_together() -> None:
 
 
 def test_a_graph_needs_enough_users() -> None:
-    with pytest.raises(UsageError, match="cannot be found"):
+    with pytest.raises(UsageError, match="are impossible"):
         social_graph(SocialSetup(users=4), Random(1))
 
 

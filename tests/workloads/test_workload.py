@@ -10,15 +10,15 @@ from godwit.content.filters import Filter
 from godwit.content.values import Record
 from godwit.errors import UsageError
 from godwit.workloads.clients import Publisher, Subscriber
-from godwit.workloads.measures import (
+from godwit.workloads.timelines import RateStep
+from godwit.workloads.workload import Workload
+from godwit.workloads.workload_figures import (
     covering_share,
     matching_brokers,
     share_sunk,
     spread,
     zero_traffic_share,
 )
-from godwit.workloads.timelines import RateStep
-from godwit.workloads.workload import Workload
 
 
 def publisher(name: str, per_min: float, phase: float = 0.0) -> Publisher:

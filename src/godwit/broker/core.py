@@ -2,20 +2,20 @@
 
     stimulus --> Broker.handle(stimulus, now_s=...) --> [effect, effect, ...]
 
-A broker is handed one stimulus at a time and answers with the effects it wants performed.
-(Publications may come in runs, `handle_run`: the answers are the same, and sooner there.)  It never
+A broker takes one stimulus at a time and returns the effects that the driver performs.
+(Publications may come in runs, `handle_run`, with the same effects and less overhead.)  It never
 opens a socket, reads a clock or draws a random number, so the simulator and the network runtime
 drive this class, not two copies of it.
 
-    from a client or module   sessions.py (the door) --> routing, or a Refusal
+    from a client or module   sessions.py admits it --> routing, or a Refusal
     from a neighbour          routing
     routing messages          Routing.handle decides (overlay/)
     publications              Routing.destinations decides, the core makes the copies
-    modules                   see what passes (modules.py), submit messages of their own, and write
-                              letters to each other, which no router sees
+    modules                   see what passes (modules.py), submit messages, and exchange letters,
+                              which no router sees
 
-Read next: stimuli.py (what may happen), effects.py (what may be asked for), overlay/tree.py.
-Not here:  bytes on the wire (network/), queues and time (the driver), who should move (balance/).
+Read next: stimuli.py (input), effects.py (output), overlay/tree/tree_routing.py.
+Not here:  bytes (protocol/), queues and time (the driver), who should move (policies/).
 
 R1  A message never leaves by the hop it came in on.
 R2  A publication goes at most once to each hop, however many filters it matches.
@@ -23,15 +23,17 @@ R2  A publication goes at most once to each hop, however many filters it matches
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar, assert_never
 
 from godwit.broker.delays import Delays
 from godwit.broker.effects import (
+    CloseLink,
     Decision,
     Deliver,
     Effect,
     Notify,
+    OpenLink,
     Ping,
     Report,
     Send,
@@ -51,13 +53,14 @@ from godwit.broker.modules import (
 from godwit.broker.routing import Answer, MovedAway, MovedHere, Routing
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
-    Client,
+    ClientArrived,
     ClientLeft,
     ClientsReturned,
     Hop,
     LinkDown,
     LinkRestarted,
     LinkUp,
+    LocalClient,
     Module,
     Neighbour,
     Pinged,
@@ -80,10 +83,10 @@ from godwit.content.messages import (
     Present,
     Publication,
     Refusal,
+    ResyncDone,
     RoutingMessage,
     Sweep,
     Swept,
-    Told,
 )
 
 T = TypeVar("T")
@@ -111,17 +114,22 @@ class Broker:
         self.routing = routing
         self.meters = meters or Meters(output_bandwidth_bytes_s=float("inf"))
         self.delays = Delays()
+        self.modules: dict[str, PolicyModule] = {}
+        self.sessions = Sessions(name, codec_checks_values=codec_checks_values)
+        self.install(modules)
+        self.memory_utilisation: Callable[[], float] = lambda: 0.0
+        """Used memory over available memory; the driver sets it if it knows."""
+
+    def install(self, modules: Sequence[PolicyModule]) -> None:
+        """Add modules to a broker without any; `Started` starts them."""
+        assert not self.modules, f"{self.name} has modules already"
         self.modules = {module.name: module for module in modules}
         assert len(self.modules) == len(modules), "module names are unique within a broker"
-        tagging = [module.tag for module in modules if module.tags]
-        assert len(tagging) <= 1, "there is room for the mark of one module"
-        self.sessions = Sessions(
-            name, tag=next(iter(tagging), None), codec_checks_values=codec_checks_values
-        )
+        self.sessions.taggers = {module.name: module.tag for module in modules if module.tags}
 
     def handle(self, stimulus: Stimulus, *, now_s: float) -> list[Effect]:
-        """The door: every change of state comes in here and leaves as effects."""
-        if type(stimulus) is Received:  # By far the most, and asked without a detour.
+        """Process one stimulus: the only way to change the state of a broker."""
+        if type(stimulus) is Received:  # By far the most frequent.
             message, hop = stimulus.message, stimulus.last_hop
             if type(hop) is not Neighbour:
                 return self._on_request(message, hop, now_s)
@@ -136,8 +144,8 @@ class Broker:
                 return self._perform(module, self.modules[module].on_timer(name, now_s))
             case Started():
                 return self._on_start(now_s)
-            case LinkUp(neighbour=neighbour):
-                return self._performed(self.routing.link_up(neighbour), now_s)
+            case LinkUp(neighbour=neighbour, kind=kind):
+                return self._performed(self.routing.link_up(neighbour, kind), now_s)
             case LinkDown(neighbour=neighbour):
                 return self._performed(self.routing.link_down(neighbour), now_s)
             case LinkRestarted(neighbour=neighbour):
@@ -150,6 +158,8 @@ class Broker:
                 return self._performed(self.routing.recovered(), now_s)
             case ClientLeft(client=client):
                 return self._on_client_left(client, now_s)
+            case ClientArrived(client=client, session=session):
+                return self._on_arrived(client, session, now_s)
             case Pinged(module=module, client=pinging, round_trips_s=found):
                 return self._perform(module, self.modules[module].on_pinged(pinging, found, now_s))
             case _:
@@ -158,20 +168,20 @@ class Broker:
     def handle_run(
         self,
         run: Iterable[tuple[Publication, int, T]],
-        last_hop: Client | Neighbour,
+        last_hop: LocalClient | Neighbour,
         *,
         now_s: float,
     ) -> Iterator[tuple[list[Effect], T]]:
-        """As `handle` for each of some publications that one peer sent one behind the other.
+        """As `handle` for consecutive publications of one peer.
 
-        With a publication come the links it has crossed, and what the driver wants to have back
-        with its effects.  One is handled when the effects of the one before it were taken.
+        A publication comes with the links it has crossed, and an object that is returned with its
+        effects.  It is handled when the effects of the one before it were taken.
         """
         if type(last_hop) is Neighbour:
             for publication, hops, beside in run:
                 yield self._on_publication(publication, last_hop, hops, now_s), beside
             return
-        assert type(last_hop) is Client
+        assert type(last_hop) is LocalClient
         admit = self.sessions.admit_publication
         session = self.sessions.of(last_hop)
         for publication, _, beside in run:
@@ -186,34 +196,35 @@ class Broker:
         effects: list[Effect] = []
         for name, module in self.modules.items():
             owner = self.sessions.owner(Module(name))
-            view = BrokerView(self.name, owner, self.meters, self.delays, self.address)
-            effects += self._perform(name, module.start(view, now_s))
+            effects += self._perform(name, module.start(BrokerView(self, owner), now_s))
         return effects
 
-    def _on_request(self, message: Message, hop: Client | Module, now_s: float) -> list[Effect]:
-        """A client or a module asks for something."""
+    def _on_request(
+        self, message: Message, hop: LocalClient | Module, now_s: float
+    ) -> list[Effect]:
+        """Process a message of a client or module."""
         try:
             admitted = self.sessions.admit(message, hop, now_s)
         except Refused as refused:
             return self._refuse(message, hop, str(refused))
         if type(admitted) is Publication:
             return self._on_publication(admitted, hop, 0, now_s)
-        if isinstance(admitted, Pause):  # All that it sent before was handled before.
-            return [Notify(hop, Paused(move=admitted.move))] if isinstance(hop, Client) else []
+        if isinstance(admitted, Pause):  # Everything the client sent before is handled by now.
+            return [Notify(hop, Paused(move=admitted.move))] if isinstance(hop, LocalClient) else []
         return self._on_routing_message(admitted, hop, now_s)
 
-    def _refuse(self, message: Message, hop: Client | Module, reason: str) -> list[Effect]:
-        # A module is our own code: what it submits must be right.
-        assert isinstance(hop, Client), f"{hop} submitted what the broker refuses: {reason}"
+    def _refuse(self, message: Message, hop: LocalClient | Module, reason: str) -> list[Effect]:
+        # A module is our own code: a refusal is a bug.
+        assert isinstance(hop, LocalClient), f"{hop} submitted what the broker refuses: {reason}"
         if isinstance(message, Publication):
             about = f"{message.publisher}#{message.sequence}"
-        elif isinstance(message, Present | Absent | Sweep | Told | Depart | Pause | Letter):
+        elif isinstance(message, Present | Absent | Sweep | ResyncDone | Depart | Pause | Letter):
             about = type(message).__name__
         else:
             about = message.id
         return [Notify(hop, Refusal(about=about, reason=reason))]
 
-    def _on_client_left(self, client: Client, now_s: float) -> list[Effect]:
+    def _on_client_left(self, client: LocalClient, now_s: float) -> list[Effect]:
         effects: list[Effect] = []
         for withdrawal in self.sessions.leave(client):
             effects += self._on_routing_message(withdrawal, client, now_s)
@@ -225,26 +236,32 @@ class Broker:
             effects += self._perform(name, module.on_departed(publisher.name, now_s))
         return effects
 
-    def _on_arrived(self, publisher: Hop, now_s: float) -> list[Effect]:
+    def _on_arrived(self, client: LocalClient, session: str, now_s: float) -> list[Effect]:
         effects: list[Effect] = []
         for name, module in self.modules.items():
-            effects += self._perform(name, module.on_arrived(publisher.name, now_s))
+            effects += self._perform(name, module.on_arrived(client.name, session, now_s))
+        return effects
+
+    def _on_publisher_arrived(self, publisher: Hop, now_s: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for name, module in self.modules.items():
+            effects += self._perform(name, module.on_publisher_arrived(publisher.name, now_s))
         return effects
 
     def _on_letter(self, letter: Letter, neighbour: Neighbour, now_s: float) -> list[Effect]:
         module = self.modules.get(letter.module)
         if module is None:
-            return []  # Policies need not run everywhere; who writes does not wait for ever.
+            return []  # A policy need not run everywhere; its letters have deadlines.
         return self._perform(module.name, module.on_letter(letter.body, neighbour, now_s))
 
     def _on_routing_message(self, message: RoutingMessage, hop: Hop, now_s: float) -> list[Effect]:
         return self._performed(self.routing.handle(message, hop), now_s)
 
     def _performed(self, answers: Iterable[Answer], now_s: float) -> list[Effect]:
-        """Turn what the router answers into effects."""
+        """Turn the answers of the router into effects."""
         effects: list[Effect] = []
         for effect in answers:
-            if isinstance(effect, Send):
+            if isinstance(effect, Send | OpenLink | CloseLink):
                 effects.append(effect)
                 continue
             if isinstance(effect, MovedAway):
@@ -252,11 +269,11 @@ class Broker:
                     effects += self._on_departed(effect.publisher, now_s)
                 continue
             if isinstance(effect, MovedHere):
-                effects += self._on_arrived(effect.publisher, now_s)
+                effects += self._on_publisher_arrived(effect.publisher, now_s)
                 continue
             if isinstance(effect.notice, AdvertisementInEffect):
                 self.sessions.confirm(effect.notice.id, effect.to)
-            if isinstance(effect.to, Client):
+            if isinstance(effect.to, LocalClient):
                 effects.append(Notify(effect.to, effect.notice))
             elif not isinstance(effect.notice, Swept):
                 name = effect.to.name
@@ -268,11 +285,11 @@ class Broker:
     def _on_publication(
         self, publication: Publication, last_hop: Hop, hops: int, now_s: float
     ) -> list[Effect]:
-        destinations = self.routing.destinations(publication, last_hop, hops)
+        destinations = self.routing.destinations(publication, last_hop, hops, now_s)
         effects: list[Effect] = []
-        clients: list[Client] = []
+        clients: list[LocalClient] = []
         for to in destinations:
-            if type(to) is Client:
+            if type(to) is LocalClient:
                 clients.append(to)
             elif type(to) is Neighbour:
                 effects.append(Send(to, publication, hops + 1))
@@ -288,7 +305,7 @@ class Broker:
     def _show(
         self, publication: Publication, last_hop: Hop, destinations: Sequence[Hop], now_s: float
     ) -> list[Effect]:
-        """Let every module see a publication and where it went."""
+        """Show every module a publication and its destinations."""
         return [
             effect
             for name, module in self.modules.items()
@@ -298,7 +315,7 @@ class Broker:
         ]
 
     def _perform(self, module: str, requests: Iterable[Request]) -> list[Effect]:
-        """Turn what a module asks for into effects."""
+        """Turn the requests of a module into effects."""
         return [self._effect(module, request) for request in requests]
 
     def _effect(self, module: str, request: Request) -> Effect:
@@ -307,8 +324,14 @@ class Broker:
                 return SetTimer(module, name, at_s)
             case ToNeighbour(neighbour=neighbour, body=body):
                 return Send(neighbour, Letter(module=module, body=body))
-            case AskToMove(client=client, target=target, address=address):
-                return Notify(Client(client), MoveTo(broker=target, address=address))
+            case AskToMove():
+                move_to = MoveTo(
+                    broker=request.target,
+                    address=request.address,
+                    within_s=request.within_s,
+                    session=request.session,
+                )
+                return Notify(LocalClient(request.client), move_to)
             case AskForPings(client=client, brokers=brokers):
                 return Ping(module, client, brokers)
             case Decision():

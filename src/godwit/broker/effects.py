@@ -1,4 +1,4 @@
-"""Everything a broker can ask its driver to do.  A broker does none of it itself."""
+"""Everything a broker can ask its driver to do: the output of its state machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 
 import msgspec
 
-from godwit.broker.stimuli import Client, Neighbour
+from godwit.broker.stimuli import LinkKind, LocalClient, Neighbour
 from godwit.content.messages import Message, Notice, Publication
 
 
@@ -23,9 +23,9 @@ class Send(msgspec.Struct, frozen=True):
 
 @final
 class Deliver(msgspec.Struct, frozen=True):
-    """Put a publication into the output queue of each of some subscribers."""
+    """Put a publication into the output queues of some local subscribers."""
 
-    to: tuple[Client, ...]
+    to: tuple[LocalClient, ...]
     publication: Publication
     hops: int
     """Overlay links between the publisher's broker and this one."""
@@ -33,9 +33,9 @@ class Deliver(msgspec.Struct, frozen=True):
 
 @final
 class Notify(msgspec.Struct, frozen=True):
-    """Answer a client: something is in effect now, or was refused."""
+    """Answer a client: a request is in effect, or was refused."""
 
-    to: Client
+    to: LocalClient
     notice: Notice
 
 
@@ -49,17 +49,17 @@ class Submit(msgspec.Struct, frozen=True):
 
 @final
 class SetTimer(msgspec.Struct, frozen=True):
-    """Hand `TimerFired(module, name)` back when the time has come."""
+    """Send `TimerFired(module, name)` at `at_s`."""
 
     module: str
     name: str
     at_s: float
-    """On the driver's own clock, the one it passes to `Broker.handle`."""
+    """On the clock that the driver passes to `Broker.handle`."""
 
 
 @final
 class Ping(msgspec.Struct, frozen=True):
-    """Let a client find out how far it is from some brokers; hand `Pinged` back with the answer."""
+    """Let a client measure its round-trip times to some brokers; `Pinged` has the answer."""
 
     module: str
     client: str
@@ -69,11 +69,11 @@ class Ping(msgspec.Struct, frozen=True):
 
 @final
 class Decision(msgspec.Struct, frozen=True):
-    """What a policy decided, and the numbers that decided."""
+    """A decision of a policy, with the numbers behind it."""
 
     action: str
     subject: str
-    """Who is, or would be, moved."""
+    """The client that is, or would be, moved."""
 
     source: str
     target: str
@@ -82,12 +82,34 @@ class Decision(msgspec.Struct, frozen=True):
 
 @final
 class Report(msgspec.Struct, frozen=True):
-    """Write down a decision where people will find it: log, trace, metrics."""
+    """Record a decision in log, trace and metrics."""
 
     policy: str
     decision: Decision
 
 
+@final
+class OpenLink(msgspec.Struct, frozen=True):
+    """Open a link to another broker; `LinkUp` comes on both sides when it is up."""
+
+    broker: str
+    address: str
+    """Where the broker listens; empty in a simulation."""
+
+    kind: LinkKind
+
+
+@final
+class CloseLink(msgspec.Struct, frozen=True):
+    """Close a link; `LinkDown` comes on both sides."""
+
+    neighbour: Neighbour
+
+
+#: What a router asks of the driver besides sending messages.
+LinkEffect: TypeAlias = OpenLink | CloseLink
 #: What a broker asks for on behalf of its modules.
 ModuleEffect: TypeAlias = Submit | SetTimer | Ping | Report
-Effect: TypeAlias = Send | Deliver | Notify | ModuleEffect
+#: What a driver does by itself, without a queue.
+DriverEffect: TypeAlias = LinkEffect | ModuleEffect
+Effect: TypeAlias = Send | Deliver | Notify | DriverEffect

@@ -1,4 +1,4 @@
-"""R1, R2 and the tables' own invariants, executable.  Tests and simulations call this each step."""
+"""R1, R2 and the invariants of the tables, to be called after each step of a test."""
 
 from __future__ import annotations
 

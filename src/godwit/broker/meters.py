@@ -8,9 +8,8 @@ Departs  Or in two corner cases (erratum E3): while a backlog drains, brx/btx fa
          it is clamped; with a blocked link btx is zero and the thesis would report no load.
          twindow is left open there; it is WINDOW_S here, windows follow each other.
 
-The driver feeds the meters, because only it knows the times: `on_handled` for each message that
-passed the matching engine, `on_sent` for each that left, and if it had to wait for that,
-`on_queued` and `on_dequeued` around the waiting.
+The driver feeds the meters: `on_handled` for each message that passed the matching engine,
+`on_sent` for each that left, with `on_queued` and `on_dequeued` if it had to wait.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ WINDOW_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the meters read over one window."""
+    """The load over one window."""
 
     window_s: float
     publications_per_s: float
@@ -39,7 +38,7 @@ IDLE = Load(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class Meters:
-    """Counts within the current window and keeps the load of the last complete one."""
+    """Count within the current window, and keep the load of the last complete one."""
 
     __slots__ = (
         "_backlog_bytes",
@@ -48,19 +47,19 @@ class Meters:
         "_bytes_sent",
         "_messages_in",
         "_messages_out",
-        "_output_bandwidth_bytes_s",
         "_publications_in",
         "_sending_s",
         "_serving_s",
         "_window_end_s",
         "_window_s",
         "last",
+        "output_bandwidth_bytes_s",
     )
 
     def __init__(
         self, *, output_bandwidth_bytes_s: float, window_s: float = WINDOW_S, now_s: float = 0.0
     ) -> None:
-        self._output_bandwidth_bytes_s = output_bandwidth_bytes_s
+        self.output_bandwidth_bytes_s = output_bandwidth_bytes_s
         self._window_s = window_s
         self._window_end_s = now_s + window_s
         self._backlog_bytes = 0
@@ -85,7 +84,7 @@ class Meters:
         now_s: float,
         messages: int = 1,
     ) -> None:
-        """The matching engine took messages in, publications or not, and emitted their outputs."""
+        """The matching engine processed messages, publications or not."""
         if now_s >= self._window_end_s:
             self._roll(now_s)
         self._publications_in += publications
@@ -102,7 +101,7 @@ class Meters:
         self._backlog_bytes -= size_bytes
 
     def on_sent(self, messages: int, size_bytes: int, busy_s: float, now_s: float) -> None:
-        """Messages left, whether they had to wait or not, and kept the output busy."""
+        """Messages left after keeping the output busy for `busy_s`."""
         if now_s >= self._window_end_s:
             self._roll(now_s)
         self._messages_out += messages
@@ -116,7 +115,7 @@ class Meters:
         return self.last
 
     def _roll(self, now_s: float) -> None:
-        """Close the current window; if whole windows passed in silence, the last was silent."""
+        """Close the current window; if whole windows have passed since, the last one was idle."""
         windows_passed = 1 + int((now_s - self._window_end_s) // self._window_s)
         self.last = self._reading()
         self._clear()
@@ -144,12 +143,12 @@ class Meters:
         """(4.3): Or = (tbusy / twindow) (brx / btx), with E3's two corner cases."""
         busy = self._sending_s / self._window_s
         sent = self._bytes_sent
-        # What was put into the queues was sent, or made the backlog longer.
+        # What was queued was sent, or added to the backlog.
         queued = sent + self._backlog_bytes - self._backlog_bytes_at_start
         if sent:
             ratio = queued / sent
             return busy * (max(1.0, ratio) if self._backlog_bytes_at_start else ratio)
         if self._backlog_bytes:
-            # Something to send and nothing sent: the link was busy, or blocked, all the time.
-            return 1 + queued / (self._output_bandwidth_bytes_s * self._window_s)
+            # A backlog and nothing sent: the link was busy, or blocked, all the time.
+            return 1 + queued / (self.output_bandwidth_bytes_s * self._window_s)
         return 0.0

@@ -1,32 +1,37 @@
-"""Policy modules: what a broker hosts, what they see, and what they may ask for.
+"""Policy modules: what they see of their broker, and what they may ask for.
 
-A module is a client that lives inside the broker.  It advertises, subscribes and publishes by
-submitting messages, which enter the broker's input queue like everyone else's; control
-publications reach it because it subscribed to their class.  Beyond that it may watch every
-publication the broker handles, mark those that clients publish here, write to the modules of the
-same name in neighbouring brokers, read the broker's meters, set timers, and ask clients to move.
-It cannot touch the routing tables: policies propose, the broker disposes.
+A module is a client inside the broker.  It advertises, subscribes and publishes by submitting
+messages, which enter the input queue of the broker like those of any client; control publications
+reach it because it subscribed to their class.  It may also watch every publication that the broker
+handles, mark those that local clients publish, send letters to modules of the same name in
+neighbouring brokers, read the broker's meters, set timers, and ask clients to move.  It cannot
+change the routing tables.
 
-To add a policy, derive a class from `PolicyModule`, override what you care about, and pass an
+To add a policy, derive a class from `PolicyModule`, override the methods it needs, and pass an
 instance to `Broker(modules=...)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from godwit.broker.delays import Delays
 from godwit.broker.effects import Decision
 from godwit.broker.meters import Meters
-from godwit.broker.stimuli import Hop, Neighbour
+from godwit.broker.sessions import ClientSubscription
+from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.messages import (
+    MOVE_S,
     AdvertisementInEffect,
     Message,
     Publication,
     SubscriptionInEffect,
 )
+
+if TYPE_CHECKING:
+    from godwit.broker.core import Broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,9 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class ToNeighbour:
-    """Hand `body` to the module of the same name there; FIFO with publications on that link.
+    """Send `body` to the module of the same name there; FIFO with publications on that link.
 
-    It may get lost, if a broker or link fails: do not wait for an answer for ever.
+    It is lost if a broker or link fails: a module that waits for an answer needs a deadline.
     """
 
     neighbour: Neighbour
@@ -52,39 +57,77 @@ class ToNeighbour:
 class AskToMove:
     """Ask a client of this broker to move to another.
 
-    Nobody answers: `on_departed` comes when it has left, or never, if it stays.
+    There is no answer: `on_departed` follows if the client leaves, and nothing if it stays.
     """
 
     client: str
     target: str
     address: str
+    within_s: float = MOVE_S
+    """A client that has not arrived after this time stays."""
+
+    session: str = ""
+    """Travels with the client: `on_arrived` at the target has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskForPings:
-    """Let a client of this broker measure how far some brokers are; `on_pinged` has the answer."""
+    """Let a client of this broker measure round-trip times; `on_pinged` has the answer."""
 
     client: str
     brokers: tuple[tuple[str, str], ...]
     """Names and addresses."""
 
 
-#: What a module may answer with: messages to submit, and the above.  A `Decision` is written down.
+#: What a module may return: messages to submit, requests, and decisions to record.
 Request: TypeAlias = Message | Timer | ToNeighbour | AskToMove | AskForPings | Decision
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerView:
-    """What a module may read of its broker."""
+    """What a module may read of its broker.  Everything is current, nothing can be changed."""
 
-    broker: str
-    owner: str
-    """The module's name as a client: its publisher name, and the first part of its ids."""
+    __slots__ = ("_broker", "owner")
 
-    meters: Meters
-    delays: Delays
-    address: str = ""
-    """Where clients can reach the broker; nothing in a simulation."""
+    def __init__(self, broker: Broker, owner: str) -> None:
+        self._broker = broker
+        self.owner = owner
+        """The module's name as a client: its publisher name, and the first part of its ids."""
+
+    @property
+    def broker(self) -> str:
+        """The name of the broker."""
+        return self._broker.name
+
+    @property
+    def address(self) -> str:
+        """Where clients connect to the broker; empty in a simulation."""
+        return self._broker.address
+
+    @property
+    def meters(self) -> Meters:
+        return self._broker.meters
+
+    @property
+    def delays(self) -> Delays:
+        return self._broker.delays
+
+    @property
+    def output_bandwidth_bytes_s(self) -> float:
+        return self._broker.meters.output_bandwidth_bytes_s
+
+    @property
+    def memory_utilisation(self) -> float:
+        """Used memory over available memory; 0 where it is not limited."""
+        return self._broker.memory_utilisation()
+
+    @property
+    def neighbours(self) -> Mapping[Neighbour, LinkKind]:
+        """The links of the broker, with their kinds."""
+        return self._broker.routing.neighbours
+
+    def subscriptions(self) -> Iterator[ClientSubscription]:
+        """The subscriptions of local clients, with their filters."""
+        return self._broker.sessions.subscriptions()
 
 
 class PolicyModule:
@@ -106,10 +149,10 @@ class PolicyModule:
         return ()
 
     def tag(self, publication: Publication, now_s: float) -> int:
-        """A client of this broker publishes: what to put into `trace`, 0 for nothing.
+        """A local client publishes: return the mark of this module for it, 0 for none.
 
-        It is asked of publications that are not control, once they are accepted, just before
-        `on_publication`.  Of the modules of a broker one may override this.
+        Called once for each publication that is accepted and is not control, just before
+        `on_publication`.  `Publication.mark` reads the mark at any broker.
         """
         return 0
 
@@ -120,26 +163,36 @@ class PolicyModule:
     def on_publication(
         self, publication: Publication, last_hop: Hop, destinations: Sequence[Hop], now_s: float
     ) -> Iterable[Request]:
-        """The broker handled a publication; these are the hops that got a copy."""
+        """The broker handled a publication and sent copies to `destinations`."""
         return ()
 
     def on_letter(self, body: bytes, neighbour: Neighbour, now_s: float) -> Iterable[Request]:
-        """The module of the same name in a neighbour wrote."""
+        """A letter from the module of the same name in a neighbour."""
         return ()
 
     def on_timer(self, name: str, now_s: float) -> Iterable[Request]:
         return ()
 
-    def on_arrived(self, client: str, now_s: float) -> Iterable[Request]:
-        """A publisher that was at another broker has moved here."""
+    def on_publisher_arrived(self, client: str, now_s: float) -> Iterable[Request]:
+        """A publisher that was at another broker begins to publish here.
+
+        Its move may still be going on; `on_arrived` follows when it is complete.
+        """
+        return ()
+
+    def on_arrived(self, client: str, session: str, now_s: float) -> Iterable[Request]:
+        """A client, publisher or subscriber, has completed its move to this broker.
+
+        `session` is that of the `AskToMove` that started the move, empty if there was none.
+        """
         return ()
 
     def on_departed(self, client: str, now_s: float) -> Iterable[Request]:
-        """A client publishes here no more: it has moved away, or left."""
+        """A client has moved away or left; of a publisher, its last advertisement is gone."""
         return ()
 
     def on_pinged(
         self, client: str, round_trips_s: dict[str, float], now_s: float
     ) -> Iterable[Request]:
-        """A client has measured how far it is from brokers; those that did not answer miss."""
+        """A client measured round-trip times; brokers that did not answer are missing."""
         return ()

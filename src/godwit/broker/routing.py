@@ -1,19 +1,20 @@
-"""What a broker asks of an overlay.  Implementations sit in overlay/, one file each.
+"""What a broker asks of an overlay.  Implementations are in overlay/, a folder each.
 
-A strategy owns the routing tables of one broker.  It is told every message that changes them and
-answers with what to send on and what to confirm.  For a publication it only says where copies go,
-because what becomes of a copy (delivery, link, module) is the same in every overlay.
+A router owns the routing tables of one broker.  It receives every message that changes them and
+answers with messages to send and requests to confirm.  For a publication it only returns the
+destinations, because what happens to a copy (delivery, link, module) is the same in every overlay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from godwit.broker.effects import Send
-from godwit.broker.stimuli import Client, Hop, Module, Neighbour
+from godwit.broker.effects import LinkEffect, Send
+from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Module, Neighbour
 from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
@@ -24,40 +25,66 @@ from godwit.content.messages import (
 )
 
 
-class Confirm(msgspec.Struct, frozen=True):
-    """Tell the client or module that asked: it is in effect now, or its way is swept."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a router is made from: its broker, the links that exist at the start, settings."""
 
-    to: Client | Module
+    broker: str
+    links: Mapping[Neighbour, LinkKind] = field(default_factory=dict)
+    """Links whose two ends start together, with empty tables.  Others come with `link_up`."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the overlay, as the network file has them."""
+
+    @classmethod
+    def of(cls, broker: str, neighbours: Iterable[str]) -> Place:
+        """A place with primary links only."""
+        return cls(broker, {Neighbour(name): LinkKind.PRIMARY for name in sorted(neighbours)})
+
+
+class Confirm(msgspec.Struct, frozen=True):
+    """Notify a client or module: its request is in effect, or its path is swept."""
+
+    to: LocalClient | Module
     notice: AdvertisementInEffect | SubscriptionInEffect | Swept
 
 
 class MovedAway(msgspec.Struct, frozen=True):
     """The publisher of an advertisement is at another broker now."""
 
-    publisher: Client | Module
+    publisher: LocalClient | Module
     id: AdvertisementId
 
 
 class MovedHere(msgspec.Struct, frozen=True):
     """A publisher that was at another broker begins to publish here."""
 
-    publisher: Client | Module
+    publisher: LocalClient | Module
 
 
 #: What a router may answer.
-Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere
+Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere | LinkEffect
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """What a router knows, by id, for people and for checks: where each thing came from."""
+    """The contents of the routing tables by id, for display and for checks."""
 
     advertisements: dict[str, Hop]
+    """The hop that each advertisement came from."""
+
     subscriptions: dict[str, Hop]
+    """The hop that each subscription came from."""
+
     told: dict[str, list[str]]
     """For each neighbour, the subscriptions that were sent to it."""
 
 
 class Routing(Protocol):
+    @property
+    def neighbours(self) -> Mapping[Neighbour, LinkKind]:
+        """The links that are up, with their kinds."""
+        ...
+
     @property
     def subscription_count(self) -> int:
         """Subscriptions in the tables; the matching delay grows with it."""
@@ -68,47 +95,49 @@ class Routing(Protocol):
         """Advertisements in the tables."""
         ...
 
-    def handle(self, message: RoutingMessage, last_hop: Hop) -> Sequence[Answer]:
-        """Take in one message about advertisements or subscriptions."""
+    @property
+    def is_complete(self) -> bool:
+        """Whether every neighbour has completed its resync."""
         ...
 
-    def link_up(self, neighbour: Neighbour) -> Sequence[Answer]:
-        """A link to a neighbour that knows nothing of us is there."""
+    def handle(self, message: RoutingMessage, last_hop: Hop) -> Sequence[Answer]:
+        """Process a message about advertisements or subscriptions."""
+        ...
+
+    def link_up(self, neighbour: Neighbour, kind: LinkKind) -> Sequence[Answer]:
+        """A new link is up; neither side knows the other."""
         ...
 
     def link_down(self, neighbour: Neighbour) -> Sequence[Answer]:
-        """A link is gone for good, and all that came over it is to be withdrawn."""
+        """A link is gone for good: withdraw everything that came over it."""
         ...
 
     def link_restarted(self, neighbour: Neighbour) -> Sequence[Answer]:
-        """A neighbour has failed and is back: what it had told us holds until it has told all."""
+        """A neighbour restarted: keep what it sent before until its resync is complete."""
         ...
 
     def recovering(self) -> Sequence[Answer]:
-        """The broker has failed and is back; its clients and neighbours are still to come."""
+        """The broker restarted; clients and neighbours have not reconnected yet."""
         ...
 
     def clients_returned(self) -> Sequence[Answer]:
-        """After a failure of this broker, its clients had time to come back."""
+        """After a restart of this broker, the time for clients to reconnect is over."""
         ...
 
     def recovered(self) -> Sequence[Answer]:
-        """After a failure of this broker, its neighbours had time to tell what they know."""
+        """After a restart of this broker, the time for neighbours to resync is over."""
         ...
 
-    @property
-    def is_complete(self) -> bool:
-        """Has every neighbour told all it knows?"""
-        ...
-
-    def destinations(self, publication: Publication, last_hop: Hop, hops: int) -> Collection[Hop]:
+    def destinations(
+        self, publication: Publication, last_hop: Hop, hops: int, now_s: float
+    ) -> Collection[Hop]:
         """Where copies of `publication` go from here: each hop once, never `last_hop`."""
         ...
 
     def tables(self) -> Tables:
-        """A copy of the tables as they are now."""
+        """A copy of the tables."""
         ...
 
     def check(self) -> None:
-        """Assert the numbered invariants of the strategy's tables."""
+        """Assert the numbered invariants of the tables."""
         ...

@@ -1,39 +1,42 @@
-"""The client door: what each client holds at this broker, and what it may ask for.
+"""Client sessions: what each client holds at this broker, and which requests are admitted.
 
-Everything a client (or a module, which is a client inside the broker) sends passes here before
-it reaches the router, and is refused with a reason if it breaks a rule.  What comes from a
-neighbour has passed another broker's door.
+Every message of a client (or a module, which is a client inside the broker) is checked here before
+it reaches the router, and refused with a reason if it breaks a rule.  Messages from a neighbour
+have been admitted by another broker.
 
-C1  An id belongs to one client: it is the owner's name, a slash, and a word without one.
+C1  An id belongs to one client: it is the owner's name, a slash, and a word without a slash.
 C2  A publication conforms to an advertisement of its publisher that is in effect, so that no
     subscription it matches can be off its path.
-C3  A publisher's sequence numbers rise, so that order and identity are checkable everywhere.
-C4  Modules speak in control classes, where publications overtake others and may be given a time to
-    live; clients speak in the others.  Anyone may listen to both.
-C5  A request that is refused leaves no trace.
+C3  The sequence numbers of a publisher rise, so that order and identity can be checked everywhere.
+C4  Modules publish in control classes, where publications overtake others and may have a time to
+    live; clients publish in the other classes.  Both may subscribe to both.
+C5  A refused request changes nothing.
 
-An id may be used again once it was withdrawn, with another edition, which the client chooses: a
+An id may be used again after its withdrawal, with another edition, which the client chooses: a
 late confirmation of the earlier use may still be on its way to any broker, or to the client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from godwit.broker.stimuli import Client, Module
+from godwit.broker.stimuli import LocalClient, Module
 from godwit.content.filters import Filter
 from godwit.content.messages import (
+    CONTROL_CLASS_PREFIX,
     HEADER_BYTES,
     ID_LENGTH_MAX,
+    NO_MARKS,
     PAYLOAD_BYTES_MAX,
     SEQUENCE_MAX,
     Advertisement,
     AdvertisementId,
     Depart,
+    Mark,
     Message,
     Pause,
     Present,
@@ -45,7 +48,6 @@ from godwit.content.messages import (
     Unadvertisement,
     Unsubscription,
     body_bytes,
-    is_control_content,
     is_control_filter,
 )
 from godwit.content.values import check_record
@@ -56,12 +58,20 @@ RESERVED_PREFIX = "$"
 CONTROL_IS_RESERVED = "control classes, which start with '$', are the brokers' own"
 
 
-#: Decides whether a publication is traced, and as what.
+#: Decides whether a module marks a publication; 0 is no mark.
 Tag: TypeAlias = Callable[[Publication, float], int]
 
 
-class Refused(Exception):  # noqa: N818  A refusal is an answer, not an error of ours.
-    """Why a request was not carried out.  Never leaves the broker: it becomes a Refusal."""
+class Refused(Exception):  # noqa: N818  An answer to a client, not an error of the broker.
+    """Why a request was refused.  The broker turns it into a `Refusal`."""
+
+
+class ClientSubscription(NamedTuple):
+    """A subscription of a local client."""
+
+    client: str
+    id: SubscriptionId
+    filter: Filter
 
 
 @dataclass(slots=True)
@@ -71,12 +81,12 @@ class Session:
     owner: str
     advertisements: dict[AdvertisementId, Filter] = field(default_factory=dict)
     editions: dict[AdvertisementId, int] = field(default_factory=dict)
-    """Of the advertisements, the latest."""
+    """The latest edition of each advertisement."""
 
     in_effect: dict[AdvertisementId, Filter] = field(default_factory=dict)
-    """Of the advertisements, those that may be published under."""
+    """The advertisements that may be published under."""
 
-    subscriptions: set[SubscriptionId] = field(default_factory=set)
+    subscriptions: dict[SubscriptionId, Filter] = field(default_factory=dict)
     last_sequence: int = -1
 
     def forget(self, advertisement: AdvertisementId) -> None:
@@ -88,32 +98,31 @@ class Session:
 class Sessions:
     """The sessions of one broker, by hop."""
 
-    def __init__(
-        self, broker: str, *, tag: Tag | None = None, codec_checks_values: bool = False
-    ) -> None:
+    def __init__(self, broker: str, *, codec_checks_values: bool = False) -> None:
         self._broker = broker
-        self._tag = tag
+        self.taggers: Mapping[str, Tag] = {}
+        """Modules that mark publications, by name."""
         self._codec_checks_values = codec_checks_values
-        self._sessions: dict[Client | Module, Session] = {}
+        self._sessions: dict[LocalClient | Module, Session] = {}
 
-    def of(self, hop: Client | Module) -> Session:
+    def of(self, hop: LocalClient | Module) -> Session:
         session = self._sessions.get(hop)
         if session is None:
-            if isinstance(hop, Client) and hop.name.startswith(RESERVED_PREFIX):
-                raise Refused(f"names that start with {RESERVED_PREFIX!r} are the brokers' own")
+            if isinstance(hop, LocalClient) and hop.name.startswith(RESERVED_PREFIX):
+                raise Refused(f"client names must not start with {RESERVED_PREFIX!r}")
             session = self._sessions[hop] = Session(self.owner(hop))
         return session
 
-    def owner(self, hop: Client | Module) -> str:
+    def owner(self, hop: LocalClient | Module) -> str:
         """The name that ids and publications of `hop` carry."""
-        return hop.name if isinstance(hop, Client) else module_owner(self._broker, hop.name)
+        return hop.name if isinstance(hop, LocalClient) else module_owner(self._broker, hop.name)
 
     def admit(
-        self, message: Message, hop: Client | Module, now_s: float
+        self, message: Message, hop: LocalClient | Module, now_s: float
     ) -> RoutingMessage | Publication | Pause:
-        """Give the message back as the router may have it, or raise Refused."""
+        """Return the message as the router may have it, or raise Refused."""
         session = self.of(hop)
-        if type(message) is Publication:  # By far the most, and asked without a detour.
+        if type(message) is Publication:  # By far the most frequent.
             return self.admit_publication(message, session, hop, now_s)
         match message:
             case Advertisement():
@@ -130,7 +139,7 @@ class Sessions:
                 _check_new(message, session)
                 if message.id in session.subscriptions:
                     raise Refused(f"subscription {message.id} exists already")
-                session.subscriptions.add(message.id)
+                session.subscriptions[message.id] = message.filter
             case Unadvertisement():
                 _check_id(message.id)
                 if message.id not in session.advertisements:
@@ -140,9 +149,9 @@ class Sessions:
                 _check_id(message.id)
                 if message.id not in session.subscriptions:
                     raise Refused(f"{session.owner} has no subscription {message.id}")
-                session.subscriptions.remove(message.id)
+                del session.subscriptions[message.id]
             case Depart():
-                # So that what sweeps the client's way finds its way.
+                # So that a sweep for the client finds this broker.
                 return Present(broker=self._broker)
             case Sweep():
                 if message.client != session.owner:
@@ -154,7 +163,7 @@ class Sessions:
         return message
 
     def admit_publication(
-        self, publication: Publication, session: Session, hop: Client | Module, now_s: float
+        self, publication: Publication, session: Session, hop: LocalClient | Module, now_s: float
     ) -> Publication:
         """As `admit`, for a publication of this session."""
         if not self._codec_checks_values:
@@ -169,7 +178,8 @@ class Sessions:
             raise Refused(_why_not_in_effect(publication.advertisement, session))
         if not advertisement.permits(content):
             raise Refused(advertisement.why_not_permitted(content))
-        is_control = is_control_content(content)
+        name = content.get("class")
+        is_control = isinstance(name, str) and name.startswith(CONTROL_CLASS_PREFIX)
         if is_control is not (type(hop) is Module):
             raise Refused(
                 CONTROL_IS_RESERVED if is_control else "a module speaks in control classes"
@@ -177,17 +187,26 @@ class Sessions:
         if publication.ttl_hops is not None and not is_control:
             raise Refused("only control publications have a time to live")
         session.last_sequence = publication.sequence
-        tag = self._tag
-        trace = 0 if tag is None or is_control else tag(publication, now_s)
-        return replace(publication, is_control=is_control, accepted_s=now_s, trace=trace)
+        marks = NO_MARKS
+        if self.taggers and not is_control:
+            tagged = [(name, tag(publication, now_s)) for name, tag in self.taggers.items()]
+            marks = tuple(Mark(name, value) for name, value in tagged if value)
+        return replace(publication, is_control=is_control, accepted_s=now_s, marks=marks)
 
-    def holds(self, client: Client) -> bool:
-        """Does the client hold anything here that it may want to come back for?"""
+    def subscriptions(self) -> Iterator[ClientSubscription]:
+        """The subscriptions of clients; those of modules are left out."""
+        for hop, session in self._sessions.items():
+            if isinstance(hop, LocalClient):
+                for id, filter in session.subscriptions.items():
+                    yield ClientSubscription(hop.name, id, filter)
+
+    def holds(self, client: LocalClient) -> bool:
+        """Whether the client has advertisements or subscriptions here."""
         session = self._sessions.get(client)
         return session is not None and bool(session.advertisements or session.subscriptions)
 
-    def leave(self, client: Client) -> list[Unsubscription | Unadvertisement]:
-        """Forget a client; the answer is what it must be made to withdraw."""
+    def leave(self, client: LocalClient) -> list[Unsubscription | Unadvertisement]:
+        """Forget a client; return the withdrawals of everything it held."""
         session = self._sessions.pop(client, None)
         if session is None:
             return []
@@ -196,23 +215,23 @@ class Sessions:
             *(Unadvertisement(id=id) for id in session.advertisements),
         ]
 
-    def release(self, advertisement: AdvertisementId, hop: Client | Module) -> bool:
-        """The client has taken its advertisement to another broker; was it the last one?"""
+    def release(self, advertisement: AdvertisementId, hop: LocalClient | Module) -> bool:
+        """An advertisement moved to another broker; return whether it was the client's last."""
         session = self._sessions.get(hop)
         if session is None:
             return True
         session.forget(advertisement)
         return not session.advertisements
 
-    def confirm(self, advertisement: AdvertisementId, hop: Client | Module) -> None:
-        """The router says that an advertisement is in effect."""
+    def confirm(self, advertisement: AdvertisementId, hop: LocalClient | Module) -> None:
+        """An advertisement is in effect."""
         session = self._sessions.get(hop)
         if session is not None and advertisement in session.advertisements:
             session.in_effect[advertisement] = session.advertisements[advertisement]
 
 
 def module_owner(broker: str, module: str) -> str:
-    """The name of a module as a client.  No client can have it."""
+    """The name of a module as a client.  It is reserved."""
     return f"{RESERVED_PREFIX}{broker}.{module}"
 
 
@@ -243,10 +262,10 @@ def _why_not_in_effect(advertisement: AdvertisementId, session: Session) -> str:
 
 
 def _checked(publication: Publication) -> Publication:
-    """A publication that came as an object: its fields are checked, made plain, and measured.
+    """Check, normalise and measure a publication that did not pass a codec.
 
     A codec has done that already, by the types of `Publication`.  Attribute names need no check
-    then: an advertisement that permits them has the same.
+    then: the advertisement that permits them has the same.
     """
     sequence, ttl_hops, payload = publication.sequence, publication.ttl_hops, publication.payload
     if type(sequence) is not int or not 0 <= sequence <= SEQUENCE_MAX:

@@ -1,8 +1,9 @@
-"""Everything that can happen to a broker."""
+"""Everything that can happen to a broker: the input of its state machine."""
 
 from __future__ import annotations
 
-from typing import TypeAlias, final
+from enum import Enum
+from typing import ClassVar, TypeAlias, final
 
 import msgspec
 
@@ -13,13 +14,15 @@ from godwit.content.messages import Message
 class Neighbour(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A broker one overlay link away."""
 
+    kind: ClassVar[str] = "neighbour"
     name: str
 
 
 @final
-class Client(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+class LocalClient(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A publisher or subscriber attached to this broker."""
 
+    kind: ClassVar[str] = "client"
     name: str
 
 
@@ -27,20 +30,31 @@ class Client(msgspec.Struct, frozen=True, order=True, cache_hash=True):
 class Module(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """A policy module inside this broker; to the router it is one more client."""
 
+    kind: ClassVar[str] = "module"
     name: str
 
 
-Hop: TypeAlias = Neighbour | Client | Module
+Hop: TypeAlias = Neighbour | LocalClient | Module
+
+
+class LinkKind(Enum):
+    """What an overlay uses a link for."""
+
+    PRIMARY = "primary"
+    """Carries advertisements, subscriptions and publications."""
+
+    SOFT = "soft"
+    """A shortcut for publications; it may be closed at any time."""
 
 
 @final
 class Started(msgspec.Struct, frozen=True):
-    """The driver is ready to perform effects.  Comes once, before anything else."""
+    """The driver is ready to perform effects.  The first stimulus, sent once."""
 
 
 @final
 class Received(msgspec.Struct, frozen=True):
-    """A message arrived; `last_hop` is whoever handed it to us."""
+    """A message arrived from `last_hop`."""
 
     message: Message
     last_hop: Hop
@@ -50,7 +64,7 @@ class Received(msgspec.Struct, frozen=True):
 
 @final
 class TimerFired(msgspec.Struct, frozen=True):
-    """A timer this broker asked for has come due."""
+    """A timer that a module set has expired."""
 
     module: str
     name: str
@@ -58,55 +72,68 @@ class TimerFired(msgspec.Struct, frozen=True):
 
 @final
 class LinkUp(msgspec.Struct, frozen=True):
-    """A link to a neighbour that knows nothing of us is ready; so do we of it."""
+    """A new link is up; neither side knows the other."""
 
     neighbour: Neighbour
+    kind: LinkKind = LinkKind.PRIMARY
 
 
 @final
 class LinkDown(msgspec.Struct, frozen=True):
-    """A link is gone for good, with what was on it; the neighbour forgets us as we forget it."""
+    """A link is gone for good.  Messages on it are lost; both sides forget each other."""
 
     neighbour: Neighbour
 
 
 @final
 class LinkRestarted(msgspec.Struct, frozen=True):
-    """A neighbour is back after a failure and knows nothing; we know what it had told us before."""
+    """A neighbour restarted with empty tables; this broker still has what the neighbour sent."""
 
     neighbour: Neighbour
 
 
 @final
 class Recovering(msgspec.Struct, frozen=True):
-    """The broker is itself back after a failure; its clients are still to come."""
+    """The broker restarted with empty tables; its clients have not reconnected yet."""
 
 
 @final
 class ClientsReturned(msgspec.Struct, frozen=True):
-    """Clients that wanted to come back after a failure of this broker had time to."""
+    """The time that clients have to reconnect after a restart of this broker is over."""
 
 
 @final
 class Recovered(msgspec.Struct, frozen=True):
-    """The broker knows again what it has to know."""
+    """The tables of this broker are complete again after a restart."""
 
 
 @final
 class ClientLeft(msgspec.Struct, frozen=True):
     """A client ended its session, or let it expire: whatever it held is withdrawn."""
 
-    client: Client
+    client: LocalClient
+
+
+@final
+class ClientArrived(msgspec.Struct, frozen=True):
+    """A client completed its move from another broker to this one."""
+
+    client: LocalClient
+    source: str
+    """The broker it came from."""
+
+    session: str = ""
+    """The id that travelled with the request to move; empty for a move without one."""
 
 
 @final
 class Pinged(msgspec.Struct, frozen=True):
-    """A client was asked how far it is from some brokers, and this is what it found."""
+    """A client measured its round-trip times to some brokers."""
 
     module: str
     client: str
     round_trips_s: dict[str, float]
-    """By broker; those that did not answer are missing."""
+    """Round-trip times by broker; brokers that did not answer are missing."""
 
 
 Stimulus: TypeAlias = (
@@ -120,5 +147,6 @@ Stimulus: TypeAlias = (
     | ClientsReturned
     | Recovered
     | ClientLeft
+    | ClientArrived
     | Pinged
 )

@@ -1,12 +1,16 @@
 """The command line.  Each command is a few lines over a function that Python code can call too.
 
-running.py      broker, up, topology
-talking.py      pub, sub, adv, explain
-moving.py       move
-coordinating.py coordinator, brokers
-clustering.py   datacluster, execute, load, dataset list, channel list|show|explain
-simulating.py   demo, simulate, replay
-experimenting.py  lab list, lab run, lab report
+broker.py       broker
+network.py      up, topology
+pubsub.py       sub, pub, adv, explain
+moves.py        move
+coordinator.py  coordinator, brokers
+datacluster.py  datacluster, execute, load, dataset list, channel list|show|explain|skip
+demo.py         demo, demo emergencies, simulate
+replay.py       replay
+lab.py          lab list|run|report
+options.py      options that several commands share
+signals.py      stopping a command
 """
 
 from __future__ import annotations
@@ -15,7 +19,17 @@ import sys
 
 import typer
 
-from godwit.cli import clustering, coordinating, experimenting, moving, running, simulating, talking
+from godwit.cli import (
+    broker,
+    coordinator,
+    datacluster,
+    demo,
+    lab,
+    moves,
+    network,
+    pubsub,
+    replay,
+)
 from godwit.errors import GodwitError
 
 app = typer.Typer(
@@ -24,32 +38,29 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (
-    running.up,
-    running.broker,
-    running.topology,
-    talking.sub,
-    talking.pub,
-    talking.adv,
-    talking.explain,
-    moving.move,
-    coordinating.coordinator,
-    coordinating.brokers,
-    clustering.datacluster,
-    clustering.execute,
-    clustering.load,
-    simulating.simulate,
-    simulating.replay,
-):
-    app.command()(command)
-app.add_typer(simulating.demo, name="demo")
-app.add_typer(clustering.dataset, name="dataset")
-app.add_typer(clustering.channel, name="channel")
-app.add_typer(experimenting.lab, name="lab")
+BROKERS = "Brokers"
+CLIENTS = "Publish and subscribe"
+COORDINATOR = "Coordinator"
+DATA_CLUSTER = "Data cluster"
+SCENARIOS = "Demonstrations and experiments"
+
+for panel, commands in {
+    BROKERS: (network.up, broker.broker, network.topology),
+    CLIENTS: (pubsub.sub, pubsub.pub, pubsub.adv, pubsub.explain),
+    COORDINATOR: (coordinator.coordinator, coordinator.brokers, moves.move, moves.drain),
+    DATA_CLUSTER: (datacluster.datacluster, datacluster.execute, datacluster.load),
+    SCENARIOS: (demo.simulate, replay.replay),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.add_typer(datacluster.dataset, name="dataset", rich_help_panel=DATA_CLUSTER)
+app.add_typer(datacluster.channel, name="channel", rich_help_panel=DATA_CLUSTER)
+app.add_typer(demo.demo, name="demo", rich_help_panel=SCENARIOS)
+app.add_typer(lab.lab, name="lab", rich_help_panel=SCENARIOS)
 
 
 def main() -> None:
-    """The entry point: an error that is the caller's is one sentence, not a traceback."""
+    """The entry point.  A GodwitError is printed as one sentence, without a traceback."""
     try:
         app()
     except GodwitError as error:

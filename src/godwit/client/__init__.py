@@ -1,21 +1,27 @@
 """What an application uses: connect, advertise, publish, subscribe.
 
-post.py      our end of the stream to one broker; pure
-holdings.py  what is advertised and subscribed to; pure
-session.py   what a client holds, and how it survives the loss of a connection or of a broker; pure
-line.py      the connection to a broker, kept
-events.py    what a subscription delivers: an asynchronous iterator
-journey.py   one move to another broker, between two lines
-farewell.py  leaving the former one
-moving.py    one move after the other
-pinging.py   how far it is to other brokers, if ours wants to know
-client.py    the asynchronous client
+deliveries.py            which publications are new; pure
+holdings.py              what is advertised and subscribed to; pure
+client_requests.py       when a broker is asked for it; pure
+held_publications.py     publications that wait in the client; pure
+stream_endpoint.py       the client's end of the stream to one broker; pure
+client_session.py        a session that survives connections and brokers, of all these; pure
+broker_connection.py     the connection to a broker, re-established when it is lost
+coordinated.py           asks a coordinator which broker to use
+events.py                what a subscription delivers, as an asynchronous iterator
+live_move.py             one move to another broker
+draining.py              leaving the old broker
+mover.py                 moves, one at a time
+round_trips.py           measures round trips to brokers when the broker asks for them
+dispatch.py              which events go to which subscription, and back-pressure
+client.py                the asynchronous client
+durable_subscription.py  a subscription that acknowledges what the application has stored
 """
 
 from __future__ import annotations
 
 from godwit.client.client import Client, connect
 from godwit.client.events import ChannelEvent, ChannelEvents, Event, Events
-from godwit.client.journey import Moved
+from godwit.client.live_move import Moved
 
 __all__ = ["ChannelEvent", "ChannelEvents", "Client", "Event", "Events", "Moved", "connect"]

@@ -1,4 +1,4 @@
-"""What a subscription delivers: an asynchronous iterator that can say when it is in effect.
+"""What a subscription delivers: an asynchronous iterator that also says when it is in effect.
 
 A subscription to filters delivers publications, one to a channel the rows of its results.
 """
@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import msgspec
 
-from godwit.content.channels import ChannelSubscriptionId, Position
+from godwit.content.channel_messages import ChannelSubscriptionId, Position
 from godwit.content.filters import Filter
 from godwit.content.messages import SubscriptionId
 from godwit.content.values import Value
 
-#: Events that wait for the application; with more, the client confirms nothing to its broker.
+if TYPE_CHECKING:
+    from godwit.client.dispatch import EventDispatch
+
+#: Events that wait for the application; with more, the client acknowledges nothing.
 EVENTS_WAITING_MAX = 10_000
 
 
@@ -31,10 +33,10 @@ class Event(msgspec.Struct, frozen=True):
     publisher: str
     sequence: int
     hops: int
-    """Overlay links between the publisher's broker and ours."""
+    """Overlay links between the publisher's broker and the subscriber's."""
 
     accepted_s: float
-    """When the publisher's broker took responsibility for it, in seconds since 1970."""
+    """When the publisher's broker accepted it, in seconds since 1970."""
 
 
 class ChannelEvent(msgspec.Struct, frozen=True):
@@ -44,7 +46,7 @@ class ChannelEvent(msgspec.Struct, frozen=True):
     channel: str
     execution: int
     row: int
-    """Its number among those that this execution had for the subscription."""
+    """Its number among the rows of this execution for the subscription."""
 
     executed_s: float
     """When the execution began, in seconds since 1970."""
@@ -53,28 +55,14 @@ class ChannelEvent(msgspec.Struct, frozen=True):
 E = TypeVar("E", Event, ChannelEvent)
 
 
-class Subscriber(Protocol):
-    """The part of a client that its events need."""
-
-    def begin(self, events: Events) -> None: ...
-
-    def begin_channel(self, events: ChannelEvents) -> None: ...
-
-    def finish(self, events: Events) -> None: ...
-
-    def finish_channel(self, events: ChannelEvents) -> None: ...
-
-    def on_taken(self, events: Events | ChannelEvents) -> None: ...
-
-    def listening(self) -> AbstractContextManager[None]: ...
-
-
-class Arrivals(ABC, Generic[E]):
+class EventIterator(ABC, Generic[E]):
     """`async with client.subscribe(...) as events: async for event in events: ...`"""
 
-    def __init__(self, subscriber: Subscriber) -> None:
+    def __init__(self, dispatch: EventDispatch) -> None:
         self.waiting: deque[E] = deque()
-        self._subscriber = subscriber
+        self.is_crowded = False
+        """More than EVENTS_WAITING_MAX have been waiting, and half of that still are."""
+        self._dispatch = dispatch
         self._in_effect: asyncio.Future[None] | None = None
         self._wake: asyncio.Future[None] | None = None
         self._is_over = False
@@ -100,12 +88,12 @@ class Arrivals(ABC, Generic[E]):
     def _finish(self) -> None: ...
 
     @abstractmethod
-    def _on_taken(self) -> None: ...
+    def _on_taken_while_crowded(self) -> None: ...
 
     async def in_effect(self) -> None:
-        """Return when everything that is asked for will be delivered from now on."""
+        """Return when everything that was subscribed to is delivered from now on."""
         assert self._in_effect is not None, "use `async with client.subscribe(...)`"
-        with self._subscriber.listening():
+        with self._dispatch.awaiting_notice():
             await asyncio.shield(self._in_effect)
 
     def __aiter__(self) -> Self:
@@ -119,16 +107,19 @@ class Arrivals(ABC, Generic[E]):
                 self._wake = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._wake)
         event = self.waiting.popleft()
-        self._on_taken()
+        if self.is_crowded:
+            self._on_taken_while_crowded()
         return event
 
-    # -- called by the client ------------------------------------------------------------------
+    # -- called by the dispatch ----------------------------------------------------------------
 
     def put(self, event: E) -> None:
         self.waiting.append(event)
-        self._awake()
+        if self._wake is not None:
+            self._wake_up()
 
     def confirm(self) -> None:
+        """The subscription is in effect."""
         if self._in_effect is not None and not self._in_effect.done():
             self._in_effect.set_result(None)
 
@@ -136,64 +127,66 @@ class Arrivals(ABC, Generic[E]):
         """The broker refused the subscription, or the client was closed."""
         if self._in_effect is not None and not self._in_effect.done():
             self._in_effect.set_exception(error)
-            self._in_effect.exception()  # Whoever waits is told; nobody has to.
+            self._in_effect.exception()  # Retrieved, so that asyncio does not log it.
         self.end()
 
     def end(self) -> None:
-        """No more events will come; those that wait may still be read."""
+        """No more events will follow; those that wait may still be read."""
         self._is_over = True
-        self._awake()
+        self._wake_up()
 
-    def _awake(self) -> None:
+    def _wake_up(self) -> None:
         if self._wake is not None:
             if not self._wake.done():
                 self._wake.set_result(None)
             self._wake = None
 
 
-class Events(Arrivals[Event]):
+class Events(EventIterator[Event]):
     """Publications that any of the filters matches."""
 
-    def __init__(self, subscriber: Subscriber, filters: tuple[Filter, ...]) -> None:
-        super().__init__(subscriber)
+    def __init__(self, dispatch: EventDispatch, filters: tuple[Filter, ...]) -> None:
+        super().__init__(dispatch)
         self.filters = filters
         self.ids: tuple[SubscriptionId, ...] = ()
         self.dropped = 0
-        """Publications to this client that the broker could not keep: it was too slow, or away
-        for too long.  They may or may not have been for this subscription."""
+        """Publications to this client that the broker could not keep, because the client was too
+        slow or away for too long.  They may or may not have been for this subscription."""
         self.unconfirmed: set[SubscriptionId] = set()
 
     def _begin(self) -> None:
-        self._subscriber.begin(self)
+        self._dispatch.begin(self)
 
     def _finish(self) -> None:
-        self._subscriber.finish(self)
+        self._dispatch.finish(self)
 
-    def _on_taken(self) -> None:
-        self._subscriber.on_taken(self)
+    def _on_taken_while_crowded(self) -> None:
+        self._dispatch.on_taken_while_crowded(self)
 
     def confirm_one(self, id: SubscriptionId) -> None:
+        """One of the filters is in effect."""
         self.unconfirmed.discard(id)
         if not self.unconfirmed:
             self.confirm()
 
 
-class ChannelEvents(Arrivals[ChannelEvent]):
+class ChannelEvents(EventIterator[ChannelEvent]):
     """The rows of a channel's results, for one choice of arguments."""
 
-    def __init__(self, subscriber: Subscriber, channel: str, arguments: dict[str, Value]) -> None:
-        super().__init__(subscriber)
+    def __init__(self, dispatch: EventDispatch, channel: str, arguments: dict[str, Value]) -> None:
+        super().__init__(dispatch)
         self.channel = channel
         self.arguments = arguments
         self.id = ChannelSubscriptionId("")
         self.start: Position | None = None
-        """The first execution whose rows are delivered, and row; once it is in effect."""
+        """The first execution whose rows are delivered, and the first row; None until it is in
+        effect."""
 
     def _begin(self) -> None:
-        self._subscriber.begin_channel(self)
+        self._dispatch.begin_channel(self)
 
     def _finish(self) -> None:
-        self._subscriber.finish_channel(self)
+        self._dispatch.finish_channel(self)
 
-    def _on_taken(self) -> None:
-        self._subscriber.on_taken(self)
+    def _on_taken_while_crowded(self) -> None:
+        self._dispatch.on_taken_while_crowded(self)

@@ -1,11 +1,11 @@
-"""What a client has advertised and subscribed to, by the ids that the application knows.
+"""What a client has advertised and subscribed to, by the application's ids.  Pure.
 
-A subscription to a channel is known to one broker only, and goes on from its position wherever it
-is asked for.
+A subscription to a channel is stored at one broker only.  Wherever it is asked for again, it
+continues from its position.
 
-H1  An advertisement has one id, and an edition that rises each time it is asked for again.
-H2  A subscription that is asked for again gets another id: the broker that had it before may have
-    it still.  The application knows the first.
+H1  An advertisement keeps its id; its edition rises each time it is asked for again.
+H2  A subscription that is asked for again gets a new id, because the broker that had it before may
+    still store it.  The application keeps using the first id.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from godwit.content.channels import (
+from godwit.content.channel_messages import (
     ChannelResults,
     ChannelSubscription,
     ChannelSubscriptionId,
@@ -34,17 +34,17 @@ from godwit.content.messages import (
 )
 from godwit.content.values import TEXT_LENGTH_MAX, Value
 from godwit.errors import ContentError, UsageError
-from godwit.migration.moving import Move
+from godwit.migration.move import Move
 
 
 @dataclass(slots=True, eq=False)
-class Advertised:
+class HeldAdvertisement:
     id: AdvertisementId
     filter: Filter
     edition: int = 0
     in_effect: bool = False
     is_asked: bool = False
-    """Or it waits for the end of a move."""
+    """False while it waits for the end of a move."""
 
     def request(self) -> Advertisement:
         return Advertisement(id=self.id, filter=self.filter, edition=self.edition)
@@ -54,31 +54,32 @@ class Advertised:
 
 
 @dataclass(slots=True, eq=False)
-class Subscribed:
+class HeldSubscription:
     id: SubscriptionId
-    """As the broker knows it (H2)."""
+    """The id at the broker (H2)."""
 
     filter: Filter
+    local_only: bool = False
     is_asked: bool = False
-    """Or it waits for the end of a move."""
+    """False while it waits for the end of a move."""
 
     def request(self) -> Subscription:
-        return Subscription(id=self.id, filter=self.filter)
+        return Subscription(id=self.id, filter=self.filter, local_only=self.local_only)
 
     def withdrawal(self) -> Unsubscription:
         return Unsubscription(id=self.id)
 
 
 @dataclass(slots=True, eq=False)
-class ChannelSubscribed:
+class HeldChannelSubscription:
     id: ChannelSubscriptionId
     channel: str
     arguments: dict[str, Value]
     position: Position | None = None
-    """None until the broker has said where it begins."""
+    """Where the next results begin; None until the broker has announced the start."""
 
     is_asked: bool = False
-    """Or it waits for the end of a move."""
+    """False while it waits for the end of a move."""
 
     def request(self) -> ChannelSubscription:
         return ChannelSubscription(
@@ -89,7 +90,7 @@ class ChannelSubscribed:
         return ChannelUnsubscription(id=self.id)
 
     def take(self, results: ChannelResults) -> list[Row]:
-        """Those rows that have not come before."""
+        """Advance the position; return the rows that are new."""
         execution, first = results.execution, results.first
         if self.position is not None and self.position > (execution, first):
             seen_execution, seen = self.position
@@ -100,15 +101,15 @@ class ChannelSubscribed:
         return results.rows
 
 
-Held: TypeAlias = Advertised | Subscribed | ChannelSubscribed
+Held: TypeAlias = HeldAdvertisement | HeldSubscription | HeldChannelSubscription
 Withdrawal: TypeAlias = Unadvertisement | Unsubscription | ChannelUnsubscription
 
 
 class Holdings:
     def __init__(self, client: str, first_serial: int) -> None:
-        self.advertisements: dict[AdvertisementId, Advertised] = {}
-        self.subscriptions: dict[SubscriptionId, Subscribed] = {}
-        self.channels: dict[ChannelSubscriptionId, ChannelSubscribed] = {}
+        self.advertisements: dict[AdvertisementId, HeldAdvertisement] = {}
+        self.subscriptions: dict[SubscriptionId, HeldSubscription] = {}
+        self.channels: dict[ChannelSubscriptionId, HeldChannelSubscription] = {}
         self._client = client
         self._serial = first_serial
         self._known_as: dict[SubscriptionId, SubscriptionId] = {}
@@ -120,38 +121,49 @@ class Holdings:
             *self.advertisements.values(), *self.subscriptions.values(), *self.channels.values()
         ]  # fmt: skip
 
-    def advertise(self, filter: Filter) -> Advertised:
-        check_askable(filter)
+    def advertise(self, filter: Filter) -> HeldAdvertisement:
         id = AdvertisementId(self._new_id("a"))
-        return self.advertisements.setdefault(id, Advertised(id, filter))
+        return self.advertisements.setdefault(id, HeldAdvertisement(id, filter))
 
-    def subscribe(self, filter: Filter) -> Subscribed:
-        check_askable(filter)
+    def subscribe(self, filter: Filter, *, local_only: bool = False) -> HeldSubscription:
         id = self._new_subscription_id()
         self._known_as[id] = id
-        return self.subscriptions.setdefault(id, Subscribed(id, filter))
+        return self.subscriptions.setdefault(id, HeldSubscription(id, filter, local_only))
 
     def adopt(self, id: SubscriptionId, filter: Filter) -> None:
-        """A subscription that a broker knows already."""
+        """Add a subscription that the broker stores already."""
         self._known_as[id] = id
-        self.subscriptions[id] = Subscribed(id, filter, is_asked=True)
+        self.subscriptions[id] = HeldSubscription(id, filter, is_asked=True)
 
-    def subscribe_channel(self, channel: str, arguments: dict[str, Value]) -> ChannelSubscribed:
+    def subscribe_channel(
+        self, channel: str, arguments: dict[str, Value]
+    ) -> HeldChannelSubscription:
         id = ChannelSubscriptionId(self._new_id("c"))
-        return self.channels.setdefault(id, ChannelSubscribed(id, channel, arguments))
+        return self.channels.setdefault(id, HeldChannelSubscription(id, channel, arguments))
 
-    def unsubscribe(self, known: SubscriptionId) -> Subscribed | None:
+    def unsubscribe(self, known: SubscriptionId) -> HeldSubscription | None:
         subscribed = self.subscriptions.pop(known, None)
         if subscribed is not None:
             del self._known_as[subscribed.id]
         return subscribed
 
-    def known(self, id: SubscriptionId) -> SubscriptionId:
-        """What the application calls the subscription with this id, if it has it still."""
+    def known_as(self, id: SubscriptionId) -> SubscriptionId:
+        """The application's id of a subscription with this id at the broker."""
         return self._known_as.get(id, id)
 
-    def rename(self, known: SubscriptionId, id: SubscriptionId | None = None) -> None:
-        """A broker knows a subscription by another id from now on; by any new one (H2)."""
+    def renew(self, *, new_ids: bool) -> None:
+        """Prepare to ask for everything again (H1), with new ids of subscriptions or without (H2).
+
+        Without is safe at a broker that was asked for nothing yet.
+        """
+        for advertised in self.advertisements.values():
+            advertised.edition += 1
+        if new_ids:
+            for known in self.subscriptions:
+                self._rename(known)
+
+    def _rename(self, known: SubscriptionId, id: SubscriptionId | None = None) -> None:
+        """The id at the broker becomes `id`, or a new one (H2)."""
         subscribed = self.subscriptions[known]
         del self._known_as[subscribed.id]
         subscribed.id = id or self._new_subscription_id()
@@ -166,8 +178,11 @@ class Holdings:
 
     # -- publishing ----------------------------------------------------------------------------
 
-    def permission(self, content: dict[str, Value]) -> Advertised:
-        """An advertisement that permits this content: the one used last, or the first that does."""
+    def permission(self, content: dict[str, Value]) -> HeldAdvertisement:
+        """The advertisement to publish this under: the one used last, or the first that permits it.
+
+        Raises ContentError, with the reason, if there is none.
+        """
         if self._last_used is not None:
             advertised = self.advertisements.get(self._last_used)
             if advertised is not None and advertised.filter.permits(content):
@@ -189,7 +204,7 @@ class Holdings:
     # -- moving --------------------------------------------------------------------------------
 
     def plan_move(self, number: int, source: str) -> Move:
-        """Everything again, at another broker."""
+        """What to ask another broker for: everything that is held."""
         return Move(
             number,
             client=self._client,
@@ -205,8 +220,14 @@ class Holdings:
             unconfirmed={id for id, held in self.advertisements.items() if not held.in_effect},
         )
 
+    def advertise_again(self, advertisement: Advertisement) -> None:
+        """The old broker is asked for a later edition: the client returns to it."""
+        held = self.advertisements.get(advertisement.id)
+        if held is not None:
+            held.edition, held.in_effect = advertisement.edition, False
+
     def arrive(self, move: Move) -> None:
-        """Everything is as the new broker knows it."""
+        """Take over the editions and ids of the new broker."""
         for advertisement in move.advertisements.values():
             held = self.advertisements.get(advertisement.id)
             if held is not None:
@@ -214,14 +235,17 @@ class Holdings:
                 held.in_effect = advertisement.id not in move.unconfirmed
         for old, subscription in move.subscriptions.items():
             if old in self._known_as:
-                self.rename(self._known_as[old], subscription.id)
+                self._rename(self._known_as[old], subscription.id)
         for channel in self.channels.values():
             channel.is_asked = False
 
 
 def check_askable(filter: Filter) -> None:
-    """A broker would refuse it, or could not even read it."""
+    """Raise UsageError for a filter that a broker would refuse."""
     if not filter.is_satisfiable:
         raise UsageError(f"nothing can match {filter}")
-    if len(filter.padres()) > TEXT_LENGTH_MAX:
-        raise UsageError(f"a filter as text has at most {TEXT_LENGTH_MAX} characters")
+    length = len(filter.padres())
+    if length > TEXT_LENGTH_MAX:
+        raise UsageError(
+            f"the filter has {length} characters as text; at most {TEXT_LENGTH_MAX} are allowed"
+        )

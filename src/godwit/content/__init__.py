@@ -1,7 +1,20 @@
-"""The content language: values, filters and what can be said about them.
+"""The content language: records, filters over them, and the messages that carry both.
 
-    values --> regions --> predicates --> filters --> covering sets, poset, messages
+    values --> regions --> predicates --> filters --> covering, poset, messages
                               text ----------^
 
-Nothing here knows about brokers.  Everything else in Godwit stands on this package.
+values.py            values and records: what is allowed, canonical forms, bytes
+regions.py           sets of values: intervals and exceptions
+predicates.py        one condition on one attribute
+filters.py           a conjunction of predicates: matching, covering, overlap
+scanner.py           tokens of the text form
+text.py              filters and records from text, and back
+explanation.py       why a filter does or does not match a record
+covering.py          the maximal filters of a set
+poset.py             filters ordered by covering
+messages.py          what clients and brokers exchange
+channel_messages.py  ... about channels
+geography.py         places on earth, and distances between them
+
+Pure, and independent of brokers: all other packages build on this one.
 """

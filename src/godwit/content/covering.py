@@ -1,22 +1,22 @@
-"""A collection of filters in which the covered ones stand behind those that cover them.
+"""A set of filters in which covered ones are kept behind a front that covers them.
 
-Two tables of a router are of this shape: what was sent over a link (a covered subscription need
-not be sent), and what one hop asked for (a covered filter cannot change where a publication
-goes).  Only the filters in front matter there; when one leaves, those behind it step forward.
+Two tables of a router are such sets: the subscriptions sent over a link (a covered one need not
+be sent), and the subscriptions of one hop (a covered one cannot change where a publication goes).
+Only the fronts matter there; when one leaves, those behind it step forward.
 
-This is the covering subscription set kept one level deep: the full poset (poset.py) also knows
-what covers what among the covered, which routing never asks and which costs more to keep.
+This is the covering subscription set, one level deep: the full poset (poset.py) also has the order
+among covered filters, which routing does not need and which costs more to keep.
 
-V1  A filter in front was covered by no other when it came; one behind is covered by its front.
-    Those that a newcomer covers stay in front unless the owner calls `step_back`: what was sent
-    over a link stays sent, but what decides where publications go should be little.
+V1  A front was covered by no other when it was added; a filter behind is covered by its front.
+    Fronts that a new filter covers stay in front unless the owner calls `step_back`: what was sent
+    over a link stays sent, but the set that decides where publications go should be small.
 V2  A front that leaves is replaced by the maximal ones among those behind it that no other
     front covers.
 
 Finding a cover looks only at fronts that fix the same attributes to the same values as the
-newcomer (a cover cannot fix what the covered leaves open), the most useful first, and gives up
-after SCAN_MAX of them.  Giving up costs traffic, never a delivery, and bounds the time that a
-filter takes to come.  One that leaves takes that time for each filter behind it.
+new filter (a cover cannot fix what the covered leaves open), the most useful first, and stops
+after SCAN_MAX of them.  Stopping early costs traffic, never a delivery, and bounds the time to
+add a filter.  Removing one takes that time for each filter behind it.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ class CoveringSet(Generic[K]):
         return key in self._filters
 
     def front_of(self, key: K) -> K | None:
-        """The front that `key` stands behind; None if it stands in front itself."""
+        """The front that `key` is behind; None if it is a front."""
         return self._front_of.get(key)
 
     def add(self, key: K, filter: Filter) -> K | None:
-        """Put a filter in; the answer is the front it now stands behind, if any."""
-        assert key not in self._filters, f"{key} is here already"
+        """Add a filter; returns the front that it is behind, if any."""
+        assert key not in self._filters, f"{key} was added before"
         self._filters[key] = filter
         return self._place(key, filter)
 
     def remove(self, key: K) -> list[K]:
-        """Take a filter out; the answer is who stepped forward in its place."""
+        """Remove a filter; returns those that stepped forward in its place."""
         filter = self._filters.pop(key)
         front = self._front_of.pop(key, None)
         if front is not None:
@@ -80,7 +80,7 @@ class CoveringSet(Generic[K]):
         return [k for k in stepped if not self._step_back(k)]  # V2: only the maximal ones.
 
     def step_back(self, front: K) -> list[K]:
-        """Put other fronts that `front` covers behind it; the answer is who they are."""
+        """Move other fronts that `front` covers behind it; returns them."""
         filter = self._filters[front]
         covered = [key for key, other in self._narrower(front, filter) if filter.covers(other)]
         for key in covered:
@@ -88,7 +88,7 @@ class CoveringSet(Generic[K]):
         return covered
 
     def _narrower(self, key: K, filter: Filter) -> Iterator[tuple[K, Filter]]:
-        """Other fronts that fix what `filter` fixes, to the same values; SCAN_MAX at most."""
+        """Other fronts that fix the same attributes to the same values; at most SCAN_MAX."""
         return islice(
             (
                 (front, other)
@@ -135,7 +135,7 @@ class CoveringSet(Generic[K]):
         return True
 
     def _move_behind(self, key: K, front: K) -> None:
-        """Make one front, and all behind it, stand behind another that covers it."""
+        """Move a front, and all behind it, behind another front that covers it."""
         self._leave_front(key, self._filters[key])
         behind = self._behind.setdefault(front, {})
         for follower in (key, *self._behind.pop(key, {})):
@@ -157,7 +157,7 @@ class CoveringSet(Generic[K]):
 
     def _sets_within(self, fixed: dict[str, object]) -> Iterator[tuple[str, ...]]:
         """The sets of attributes that some fronts fix, and that are part of `fixed`."""
-        if 2 ** len(fixed) <= SCAN_MAX:  # Nearly always: few filters fix more than a few.
+        if 2 ** len(fixed) <= SCAN_MAX:  # Nearly always: most filters fix few attributes.
             for size in range(len(fixed) + 1):
                 yield from (c for c in combinations(fixed, size) if c in self._fronts)
         else:
@@ -170,7 +170,7 @@ class CoveringSet(Generic[K]):
             if scanned == SCAN_MAX:
                 break
             if front != key and candidate.covers(filter):
-                if scanned:  # The useful move to the end, where the next scan starts.
+                if scanned:  # Useful ones move to the end, where the next scan starts.
                     fronts[front] = fronts.pop(front)
                 return front
         return None
@@ -198,14 +198,14 @@ class CoveringSet(Generic[K]):
         for key, filter in self._filters.items():
             front = self._front_of.get(key)
             if front is not None:
-                assert front in self._filters, f"{front} has gone"
-                assert front not in self._front_of, f"{front} is no front"
+                assert front in self._filters, f"{front} was removed"
+                assert front not in self._front_of, f"{front} is not a front"
                 assert self._filters[front].covers(filter), f"V1: {front} does not cover {key}"
-                assert key in self._behind[front], f"{front} does not know {key} behind it"
+                assert key in self._behind[front], f"{key} is not listed behind {front}"
 
 
 class FlatSet(CoveringSet[K]):
-    """The same without covering: every filter stands in front, whatever covers it."""
+    """The same without covering: every filter is a front."""
 
     def _find_cover(self, key: K, filter: Filter) -> K | None:
         return None

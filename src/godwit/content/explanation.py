@@ -1,4 +1,4 @@
-"""Why a record matches a filter, or why it does not: one finding for each predicate."""
+"""Why a record matches a filter or not: one finding for each predicate."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from godwit.content.values import Kind, Record, Value, kind_of
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one predicate said about the record's value (None: the attribute is absent)."""
+    """The result of one predicate on the record's value (None: the attribute is absent)."""
 
     predicate: Predicate
     value: Value | None
     holds: bool
 
     def __str__(self) -> str:
-        asked = format_predicate(self.predicate)
+        text = format_predicate(self.predicate)
         attribute = self.predicate.attribute
         if self.value is None:
-            return f"{asked} fails: the event has no {attribute}"
+            return f"{text} fails: the event has no {attribute}"
         was = f"{attribute} is {format_value(self.value)}"
         if self.holds:
-            return f"{asked} holds: {was}"
+            return f"{text} holds: {was}"
         kinds = _kinds(self.predicate)
         if kinds and kind_of(self.value) not in kinds:
-            return f"{asked} fails: {was}, a {kind_of(self.value).value}"
-        return f"{asked} fails: {was}"
+            return f"{text} fails: {was}, a {kind_of(self.value).value}"
+        return f"{text} fails: {was}"
 
 
 @dataclass(frozen=True, slots=True)

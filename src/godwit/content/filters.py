@@ -1,20 +1,20 @@
-"""The language of interest: a filter is a conjunction of predicates on attributes.
+"""Filters: conjunctions of predicates on attributes.
 
     text --> predicates (as written) --> constraints (one normal form for each attribute)
 
-The predicates are kept for people: to print the filter and to explain it.  The constraints are
-what everything is decided on.  Because they are a normal form, two filters that no record can
-tell apart are equal, also as dictionary keys: `x > 5 and x > 3` == `x > 5`.
+The predicates are kept for printing and explaining; the constraints decide everything else.
+Because they are a normal form, two filters that match the same records are equal, also as
+dictionary keys: `x > 5 and x > 3` == `x > 5`.
 
 `covers`, `intersects` and `relation` are exact for every operator of the language: numbers are
-read as reals, strings as strings of any length (see regions.py for why that works).
+real numbers, strings are strings of any length (see regions.py for why that works).
 
 Read next: text.py (the two text forms), explanation.py, covering.py, ../matching/.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from godwit.content.explanation import Explanation, explain
@@ -24,8 +24,7 @@ from godwit.content.text import format_padres, format_readable, parse_predicates
 from godwit.content.values import CHARACTERS_PER_FILTER_MAX, PREDICATES_PER_FILTER_MAX, Record
 from godwit.errors import ContentError
 
-#: Orders of attributes that a filter, read as an advertisement, remembers to permit: a publisher
-#: has one or two.
+#: Permitted tuples of attribute names that an advertisement caches: a publisher uses one or two.
 PERMITTED_NAMES_MAX = 16
 
 
@@ -72,16 +71,16 @@ class Filter:
         self.constraints = constraints
         self.is_satisfiable = not any(c.is_empty for c in constraints.values())
         self._hash: int | None = None
-        # Most filters fix a class or a symbol, most records fail on it, and a string equals only
-        # a string: these are compared first, without asking for kinds.
+        # Most filters fix a class or a symbol, and most records fail on it; a string equals only
+        # a string.  So these are compared first, without looking at kinds.
         self._texts: list[tuple[str, str]] = []
         self._others: list[tuple[str, Constraint]] = []
-        # An advertisement mostly lists what is there, whatever it is.
+        # An advertisement mostly lists attributes that may have any value.
         present: list[str] = []
         for attribute, constraint in constraints.items():
             only = constraint.only_value
             if isinstance(only, str):
-                # A class is shared by many; whatever else is fixed tells more records apart.
+                # Last: many records share a class, so that other attributes are more selective.
                 place = len(self._texts) if attribute == "class" else 0
                 self._texts.insert(place, (attribute, only))
             elif constraint == PRESENT:
@@ -89,7 +88,7 @@ class Filter:
             else:
                 self._others.append((attribute, constraint))
         self._present = frozenset(present) if present else None
-        # For `permits`: names that it found to be right, and what is then left to ask.
+        # For `permits`: names that were found to be right, and what must then still match.
         self._permitted_names: frozenset[tuple[str, ...]] = frozenset()
         self._last_names: tuple[str, ...] | None = None
         self._valued: Filter | None = None
@@ -98,6 +97,11 @@ class Filter:
     def parse(cls, text: str) -> Filter:
         """Read either text form: `[class,eq,'STOCK'],[volume,>,5]` or `class = 'STOCK' and ...`."""
         return cls(parse_predicates(text))
+
+    @property
+    def fixed_texts(self) -> Sequence[tuple[str, str]]:
+        """Attributes that must equal one string, with that string."""
+        return self._texts
 
     def matches(self, record: Record) -> bool:
         for attribute, text in self._texts:
@@ -116,7 +120,7 @@ class Filter:
         return explain(self.predicates, record)
 
     def covers(self, other: Filter) -> bool:
-        """Does every record that matches `other` match this filter?"""
+        """Whether every record that matches `other` matches this filter."""
         if not other.is_satisfiable:
             return True
         theirs = other.constraints
@@ -127,7 +131,7 @@ class Filter:
         return True
 
     def intersects(self, other: Filter) -> bool:
-        """Is there a record that matches both?"""
+        """Whether some record matches both."""
         if not (self.is_satisfiable and other.is_satisfiable):
             return False
         theirs = other.constraints
@@ -138,15 +142,15 @@ class Filter:
         return True
 
     def announces(self, interest: Filter) -> bool:
-        """Read as an advertisement: may a publication that it announces match `interest`?
+        """As an advertisement: whether a publication under it may match `interest`.
 
-        An advertisement names every attribute its publications carry, so an interest in any
-        other attribute is never met (thesis 3.1).
+        An advertisement names every attribute of its publications, so that none of them matches
+        an interest in another attribute (thesis 3.1).
         """
         return interest.constraints.keys() <= self.constraints.keys() and self.intersects(interest)
 
     def permits(self, record: Record) -> bool:
-        """Read as an advertisement: may a publication with this content be sent under it?"""
+        """As an advertisement: whether a publication with this content may be sent under it."""
         names = tuple(record)
         if names != self._last_names:
             if names not in self._permitted_names and not self._permits_names(names):
@@ -155,8 +159,8 @@ class Filter:
         return self._valued is None or self._valued.matches(record)
 
     def _permits_names(self, names: tuple[str, ...]) -> bool:
-        there = set(names)
-        if not self.constraints.keys() >= there or not (self._present or frozenset()) <= there:
+        given = set(names)
+        if not self.constraints.keys() >= given or not (self._present or frozenset()) <= given:
             return False
         if len(self._permitted_names) < PERMITTED_NAMES_MAX:
             self._permitted_names |= {names}
@@ -165,7 +169,7 @@ class Filter:
         return True
 
     def why_not_permitted(self, record: Record) -> str:
-        """What is wrong with a record that this filter, read as an advertisement, forbids."""
+        """What is wrong with a record that this filter, as an advertisement, does not permit."""
         unnamed = record.keys() - self.constraints.keys()
         if unnamed:
             return f"the advertisement does not name the attribute {min(unnamed)}"
@@ -174,8 +178,8 @@ class Filter:
     def relation(self, other: Filter) -> Relation:
         """How the records of this filter relate to those of `other`.
 
-        EMPTY means that nothing matches both, which is also true of a filter that nothing
-        matches, and then of that filter and itself.
+        EMPTY means that no record matches both; a filter that no record matches is EMPTY even
+        with itself.
         """
         if not self.intersects(other):
             return Relation.EMPTY
@@ -198,7 +202,7 @@ class Filter:
         return f"Filter.parse({str(self)!r})"
 
     def __reduce__(self) -> tuple[type[Filter], tuple[tuple[Predicate, ...]]]:
-        """A copy is built anew: the empty region is one object (G3), and hashes do not travel."""
+        """Copies are constructed: the empty region is one object (G3), hashes differ by process."""
         return Filter, (self.predicates,)
 
     def __eq__(self, other: object) -> bool:

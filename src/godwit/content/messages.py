@@ -1,14 +1,14 @@
-"""What travels between clients and brokers.  Nouns only: routing lives in overlay/.
+"""Messages between clients and brokers, as data; overlay/ routes them.
 
-Messages are msgspec structs: as cheap to make as a tuple, frozen, and ready for a wire.  An
-advertisement or subscription id is `<client>/<anything without a slash>`, so ids are unique
-wherever client names are, and a broker can tell whose they are.
+They are msgspec structs: as cheap to make as a tuple, frozen, and ready for a wire.  An
+advertisement or subscription id is `<client>/<anything without a slash>`, so ids are unique if
+client names are, and a broker can derive the client from the id.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Annotated, NewType, TypeAlias, final
+from typing import Annotated, NamedTuple, NewType, TypeAlias, final
 
 import msgspec
 
@@ -26,10 +26,12 @@ ID_LENGTH_MAX = 256
 PAYLOAD_BYTES_MAX = 1_048_576
 SEQUENCE_MAX = 2**63 - 1
 
-#: Ids, sequence number, flags and time stamps of one message, about.
+#: Approximate size of the ids, sequence number, flags and time stamps of one message.
 HEADER_BYTES = 40
 
-#: Which move of a client this is about.
+#: How long a move may take unless the request says otherwise.
+MOVE_S = 5.0
+#: The number of a move of a client.
 MoveNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
 ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=ID_LENGTH_MAX)]
 
@@ -41,15 +43,15 @@ class Wired(msgspec.Struct, frozen=True, array_like=True):
 class Advertisement(Wired, frozen=True, kw_only=True, tag=1):
     """A client announces what it is going to publish.  Floods the overlay.
 
-    One with a higher edition than is known says that the publisher has moved, and is now where
-    this message comes from (the thesis's MUM).  It goes where the former edition came from.
+    A higher edition than the known one means that the publisher has moved, and is now where this
+    message comes from (the thesis's MUM).  It goes where the former edition came from.
     """
 
     id: AdvertisementId
     filter: Filter
     edition: int = 0
-    """Which use of the id this is: a client that uses one again counts up, and takes only a
-    confirmation of the same edition for an answer."""
+    """Counts the uses of the id: a client that reuses one increments it, and accepts only a
+    confirmation of the same edition."""
 
 
 class Unadvertisement(Wired, frozen=True, kw_only=True, tag=2):
@@ -74,11 +76,11 @@ class Subscription(Wired, frozen=True, kw_only=True, tag=4):
     id: SubscriptionId
     filter: Filter
     edition: int = 0
-    """Which use of the id this is: a client that uses one again counts up, and takes only a
-    confirmation of the same edition for an answer."""
+    """Counts the uses of the id: a client that reuses one increments it, and accepts only a
+    confirmation of the same edition."""
 
     local_only: bool = False
-    """Match at the subscriber's own broker and tell no other."""
+    """Match at the subscriber's own broker only."""
 
 
 class Unsubscription(Wired, frozen=True, kw_only=True, tag=5):
@@ -94,12 +96,22 @@ class SubscriptionInEffect(Wired, frozen=True, kw_only=True, tag=6):
     edition: int = 0
 
 
+class Mark(NamedTuple):
+    """What a policy module of the first broker attached to a publication."""
+
+    module: ShortText
+    value: int
+
+
+NO_MARKS: tuple[Mark, ...] = ()
+
+
 @final
 class Publication(Wired, frozen=True, kw_only=True, tag=7):
     """One event.  It carries no address: its content is its address.
 
-    (`publisher`, `sequence`) is its identity.  Brokers pass it on untouched; what changes from
-    hop to hop travels beside it, in `Received` and `Send`.
+    (`publisher`, `sequence`) is its identity.  Brokers forward it unchanged; what changes from
+    hop to hop is beside it, in `Received` and `Send`.
     """
 
     publisher: str
@@ -107,54 +119,61 @@ class Publication(Wired, frozen=True, kw_only=True, tag=7):
     advertisement: Annotated[AdvertisementId, msgspec.Meta(max_length=ID_LENGTH_MAX)]
     content: dict[str, CheckedValue]
     payload: Annotated[bytes, msgspec.Meta(max_length=PAYLOAD_BYTES_MAX)] = b""
-    """Carried along, never matched."""
+    """Delivered, never matched."""
 
     ttl_hops: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """How many overlay links it may cross; None is all of them.  For control publications."""
+    """Overlay links it may cross; None is any number.  For control publications."""
 
     is_control: bool = False
     """Set by the first broker: served before normal publications."""
 
     accepted_s: float = 0.0
-    """Set by the first broker: when it took responsibility for the publication."""
+    """Set by the first broker: when it accepted the publication."""
 
     size_bytes: int = 0
-    """Set by the first broker: the publication as it travels."""
+    """Set by the first broker: the size on a link."""
 
-    trace: int = 0
-    """Set by the first broker, if a policy there wants to know how far it gets; else 0."""
+    marks: tuple[Mark, ...] = NO_MARKS
+    """Set by the first broker for its policy modules, at most one for each."""
+
+    def mark(self, module: str) -> int:
+        """The mark of a module, 0 if there is none."""
+        for mark in self.marks:
+            if mark.module == module:
+                return mark.value
+        return 0
 
 
 @final
 class Letter(Wired, frozen=True, kw_only=True, tag=9):
     """From a module to the module of the same name in a neighbour, behind all publications.
 
-    Control publications are for whoever asked for their class and overtake others; a letter is
-    for one neighbour and keeps its place in the queues.
+    Control publications go to the subscribers of their class and overtake others; a letter goes
+    to one neighbour and keeps its place in the queues.
     """
 
     module: str
     body: bytes
-    """Only the modules know what is in it."""
+    """In a format of the modules."""
 
 
 @final
 class Present(Wired, frozen=True, kw_only=True, tag=12):
-    """There is such a broker in this direction.  Floods, when its clients begin to move away."""
+    """The broker is in this direction.  Floods when its clients begin to move away."""
 
     broker: ShortText
 
 
 @final
 class Absent(Wired, frozen=True, kw_only=True, tag=13):
-    """There is no such broker in this direction any more."""
+    """The broker is no longer in this direction."""
 
     broker: ShortText
 
 
 @final
 class Sweep(Wired, frozen=True, kw_only=True, tag=14):
-    """Runs from a client's new broker to its old one, behind all publications on the way."""
+    """Goes from a client's new broker to its old one, behind all publications on the path."""
 
     client: ShortText
     to: ShortText
@@ -163,13 +182,13 @@ class Sweep(Wired, frozen=True, kw_only=True, tag=14):
 
 @final
 class Swept(Wired, frozen=True, kw_only=True, tag=15):
-    """To the client, by its old broker: nothing follows that the new one does not have."""
+    """From the old broker to the client: whatever follows, the new broker has, too."""
 
     move: MoveNumber
 
 
-class Telling(IntEnum):
-    """How much a broker has told a neighbour of what it knows from its other sides."""
+class ResyncScope(IntEnum):
+    """How much of its tables a broker has sent to a neighbour."""
 
     NOT_ALL = 0
     ADVERTISEMENTS = 1
@@ -177,29 +196,29 @@ class Telling(IntEnum):
 
 
 @final
-class Told(Wired, frozen=True, kw_only=True, tag=26):
-    """To a neighbour: these are all from my side; what else I told you once is no more."""
+class ResyncDone(Wired, frozen=True, kw_only=True, tag=26):
+    """Resync complete up to `scope`: whatever was not repeated is withdrawn."""
 
-    telling: Telling
+    scope: ResyncScope
 
 
 @final
 class Depart(Wired, frozen=True, kw_only=True, tag=16):
-    """A client tells its broker that it is about to move away."""
+    """A client is about to move away from its broker."""
 
     move: MoveNumber
 
 
 @final
 class Pause(Wired, frozen=True, kw_only=True, tag=17):
-    """A client asks to be told when all that it sent before was handled."""
+    """A client requests a notice when all that it sent before was handled."""
 
     move: MoveNumber
 
 
 @final
 class Paused(Wired, frozen=True, kw_only=True, tag=18):
-    """The answer."""
+    """The answer to Pause."""
 
     move: MoveNumber
 
@@ -209,13 +228,16 @@ class MoveTo(Wired, frozen=True, kw_only=True, tag=19):
     """A broker asks a client to move to another one (the thesis's migrate)."""
 
     address: ShortText = ""
-    """Where to call: godwit://HOST:PORT; nothing in a simulation."""
+    """godwit://HOST:PORT; empty in a simulation."""
 
     broker: ShortText = ""
-    """Who should answer there; nobody in particular if it is not given."""
+    """The broker expected there; any if empty."""
 
-    within_s: Annotated[float, msgspec.Meta(gt=0)] = 5.0
-    """A client that has not arrived after so long stays."""
+    within_s: Annotated[float, msgspec.Meta(gt=0)] = MOVE_S
+    """A client that has not arrived after this time stays."""
+
+    session: ShortText = ""
+    """An id that the client takes to its new broker, for the policy that asked for the move."""
 
 
 class Refusal(Wired, frozen=True, kw_only=True, tag=8):
@@ -235,9 +257,9 @@ RoutingMessage: TypeAlias = (
     | Present
     | Absent
     | Sweep
-    | Told
+    | ResyncDone
 )
-#: What a client that moves asks of its brokers, besides what every client asks.
+#: Requests of a client that moves, besides those of every client.
 MovingRequest: TypeAlias = Depart | Pause
 OtherMessage: TypeAlias = RoutingMessage | MovingRequest | Letter
 Message: TypeAlias = Publication | OtherMessage
@@ -245,16 +267,16 @@ Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swe
 
 
 def is_control_content(content: Record) -> bool:
-    """Is a publication with this content a control publication?"""
+    """Whether a publication with this content is a control publication."""
     name = content.get("class")
     return isinstance(name, str) and name.startswith(CONTROL_CLASS_PREFIX)
 
 
 def is_control_filter(filter: Filter) -> bool:
-    """Does `filter` ask for control publications?  Only one that names their class does.
+    """Whether `filter` is for control publications: only one that names their class is.
 
-    So `x is present` sees no control publication that has an x: control traffic is invisible
-    to clients that did not ask for it, and covering never mixes the two.
+    So `x is present` matches no control publication that has an x: control traffic is invisible
+    to clients that did not subscribe to it, and covering never mixes the two.
     """
     constraint = filter.constraints.get("class", Constraint())
     if constraint.numbers is not NOTHING or constraint.booleans is not NOTHING:
@@ -269,9 +291,9 @@ def is_control_filter(filter: Filter) -> bool:
 
 
 def size_bytes(message: Message | Notice) -> int:
-    """How many bytes `message` takes on a link, near enough for bandwidth models."""
+    """Bytes of `message` on a link, exact enough for bandwidth models."""
     if isinstance(message, Publication):
-        # Stamped once by the first broker: encoding at each hop would dominate.
+        # Set once by the first broker: encoding at each hop would dominate.
         return message.size_bytes or HEADER_BYTES + body_bytes(message.content, message.payload)
     match message:
         case Advertisement() | Subscription():

@@ -1,4 +1,4 @@
-r"""The covering poset: which filter covers which, and the few that no other filter covers.
+r"""The covering poset: which filter covers which, and which are covered by no other.
 
                   ROOT (imaginary)
                  /    \                     css = the children of ROOT
@@ -8,19 +8,19 @@ r"""The covering poset: which filter covers which, and the few that no other fil
             \   /
       YHOO, volume>1000
 
-One node for each distinct filter; a node keeps the keys (say, subscription ids) that hold it, and
-lives as long as somebody does.  The covering subscription set of a broker is `css`, kept and not
-computed, because the load balancer reads it at every step (thesis 3.2).  Its offload algorithms
+One node for each distinct filter; a node keeps the keys (such as subscription ids) that hold it,
+and exists while there is one.  The covering subscription set of a broker is `css`, maintained and
+not computed, because the load balancer reads it at every step (thesis 3.2).  Its offload algorithms
 also walk `children` and `parents` and count `holders`.  All four are live views: copy one before
-changing the poset while you walk it.  Views are in order of arrival, so the same calls always
-give the same answers in the same order.
+changing the poset while you iterate.  Views are in order of insertion, so that the same calls
+always give the same results in the same order.
 
-A filter that nothing matches is refused: every filter covers it, so it would sit below all.
+A filter that no record matches is refused: every filter covers it, so it would be below all.
 
 P1  A filter here has a holder, and each key holds exactly one filter.
 P2  A parent covers its child and does not equal it, and no third filter is between the two.
 P3  If one filter covers another, a path leads from the first down to the second.
-P4  css holds exactly the filters without parents; a child knows its parents and they know it.
+P4  css has exactly the filters without parents; `parents` and `children` mirror each other.
 
 Read next: filters.py for `covers`.
 """
@@ -64,7 +64,9 @@ class Poset(Generic[K]):
         if key in self._node_by_key:
             raise UsageError(f"{key!r} already holds {self._node_by_key[key].filter}")
         if not filter.is_satisfiable:
-            raise UsageError(f"nothing can match {filter}, so it has no place in a covering order")
+            raise UsageError(
+                f"no record can match {filter}, so it has no place in a covering order"
+            )
         node = self._nodes.get(filter)
         if node is None:
             node = self._nodes[filter] = _Node(filter)
@@ -73,7 +75,7 @@ class Poset(Generic[K]):
         self._node_by_key[key] = node
 
     def remove(self, key: K) -> None:
-        """Let `key` hold nothing; a filter that nobody holds any more is forgotten."""
+        """Let `key` hold nothing; a filter without holders is removed."""
         node = self._node_by_key.pop(key, None)
         if node is None:
             raise UsageError(f"{key!r} holds no filter here")
@@ -83,7 +85,7 @@ class Poset(Generic[K]):
             self._unlink(node)
 
     def filter_of(self, key: K) -> Filter:
-        """What `key` holds."""
+        """The filter that `key` holds."""
         if key not in self._node_by_key:
             raise UsageError(f"{key!r} holds no filter here")
         return self._node_by_key[key].filter
@@ -111,7 +113,7 @@ class Poset(Generic[K]):
 
     def _node(self, filter: Filter) -> _Node[K]:
         if filter not in self._nodes:
-            raise UsageError(f"nobody holds {filter}")
+            raise UsageError(f"no key holds {filter}")
         return self._nodes[filter]
 
     def _link(self, node: _Node[K]) -> None:
@@ -146,10 +148,10 @@ class Poset(Generic[K]):
     def _minimal_supersets(self, filter: Filter) -> list[_Node[K]]:
         """The narrowest filters that cover `filter`; none means that only ROOT does."""
         found: list[_Node[K]] = []
-        # Each filter is asked once, however many paths lead to it.
+        # Each filter is compared once, however many paths lead to it.
         covering = {node: node.filter.covers(filter) for node in self._top.values()}
         front = [node for node, covers in covering.items() if covers]
-        for node in front:  # Grows while it is walked.
+        for node in front:  # Grows during the iteration.
             new = [child for child in node.children.values() if child not in covering]
             covering.update((child, child.filter.covers(filter)) for child in new)
             front += [child for child in new if covering[child]]
@@ -163,11 +165,11 @@ class Poset(Generic[K]):
         front = [node for node in start.values() if node.filter.intersects(filter)]
         reached = set(front)
         covered: list[_Node[K]] = []
-        for node in front:  # Grows while it is walked.
+        for node in front:  # Grows during the iteration.
             if filter.covers(node.filter):
                 covered.append(node)
                 continue
-            # Below what is disjoint from `filter` everything is.
+            # All below a filter that is disjoint from `filter` is disjoint too.
             for child in node.children.values():
                 if child not in reached and child.filter.intersects(filter):
                     front.append(child)
@@ -184,9 +186,9 @@ def _join(parent: _Node[K], child: _Node[K]) -> None:
 def check_poset(poset: Poset[K]) -> None:
     """P1 to P4, by trying every pair of filters."""
     keys = [key for held in poset for key in poset.holders(held)]
-    assert len(keys) == len(set(keys)), "P1: a key holds one filter"
+    assert len(keys) == len(set(keys)), "P1: a key holds two filters"
     for one in poset:
-        assert poset.holders(one), f"P1: somebody holds {one}"
+        assert poset.holders(one), f"P1: {one} has no holder"
         assert all(poset.filter_of(key) == one for key in poset.holders(one)), f"P1: {one}"
         below = {other for other in poset if other != one and one.covers(other)}
         hidden = {far for near in below for far in below if near != far and near.covers(far)}

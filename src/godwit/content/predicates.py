@@ -49,7 +49,7 @@ class Operator(Enum):
 ORDERINGS = {Operator.BELOW, Operator.ABOVE, Operator.AT_MOST, Operator.AT_LEAST}
 STRING_TESTS = {Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS}
 
-#: A value; several for IN; for PRESENT the kind that must be there, or None for any.
+#: A value; several for IN; for PRESENT the kind of value required, or None for any.
 Operand: TypeAlias = Value | tuple[Value, ...] | Kind | None
 
 
@@ -140,7 +140,7 @@ def _strings(operator: Operator, text: str) -> Pattern:
 
 
 def check_operand(attribute: str, operator: Operator, operand: object) -> Operand:
-    """Give `operand` back if it is something that `operator` can compare with, else raise."""
+    """Return `operand` if `operator` can take it, else raise ContentError."""
     match operator, operand:
         case Operator.PRESENT, (None | Kind()) as kind:
             return kind

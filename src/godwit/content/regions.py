@@ -1,4 +1,4 @@
-"""Sets of values, in a form that makes set algebra exact: what one attribute may be.
+"""Sets of values in a normal form, in which set algebra is exact: what one attribute may be.
 
     Region      OneOf (finitely many) | Interval (numbers) | Pattern (strings)
     Constraint  one region for each kind of value; "is present" is everything of every kind
@@ -8,14 +8,14 @@ Each region is in normal form, so two regions are the same set exactly when they
 G1  An Interval holds more than one number, and excludes only numbers strictly inside it.
 G2  A Pattern needs no substring that its prefix, its suffix or another needed substring already
     contains, and excludes only strings that it would otherwise hold.
-G3  The empty region is NOTHING itself, so a look at the identity tells.
+G3  The empty region is always the object NOTHING, so that it is tested by identity.
 
-Why string algebra can be exact at all: prefix + X + substring + X + ... + suffix, with a
-character X that occurs in none of them, always satisfies a Pattern, and shows every prefix,
+Why string algebra is exact: prefix + X + substring + X + ... + suffix, with a
+character X that occurs in none of them, always satisfies a Pattern, and lacks every prefix,
 suffix or substring that the Pattern does *not* imply.  So Patterns are infinite, implication is
-a look at the parts, and two Patterns intersect exactly when their prefixes and their suffixes
-agree.  (Read over strings of any length; the length limit of the language can only make two
-sets smaller, so `covers` stays on the safe side.)
+decided by comparing parts, and two Patterns intersect exactly when their prefixes and their
+suffixes agree.  (This is for strings of any length; the length limit of the language can only
+make two sets smaller, so `covers` errs on the safe side.)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OneOf:
         return value in self.values
 
     def includes(self, other: Region) -> bool:
-        """Is every value of `other` in here?  (What is not a OneOf is infinite.)"""
+        """Whether every value of `other` is in here.  (What is not a OneOf is infinite.)"""
         return isinstance(other, OneOf) and other.values <= self.values
 
     def meet(self, other: Region) -> Region:
@@ -47,7 +47,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The numbers between two bounds, without the few that are excluded."""
+    """The numbers between two bounds, except some."""
 
     low: Number = -inf
     low_open: bool = True
@@ -87,7 +87,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The strings with a prefix, a suffix and some substrings, without the few excluded."""
+    """The strings with a prefix, a suffix and some substrings, except some."""
 
     prefix: str = ""
     suffix: str = ""
@@ -138,29 +138,29 @@ ALL_BOOLEANS = OneOf(frozenset({True, False}))
 
 
 def one_of(values: Iterable[Value]) -> OneOf:
-    """The region of just these values (G3)."""
+    """The region of these values (G3)."""
     return OneOf(found) if (found := frozenset(values)) else NOTHING
 
 
 def interval(
     low: Number, low_open: bool, high: Number, high_open: bool, excluded: Iterable[Number]
 ) -> Region:
-    """The normal form (G1) of an interval without some points."""
-    left_out = frozenset(excluded)
-    low_open = low_open or low in left_out
-    high_open = high_open or high in left_out
+    """The normal form (G1) of an interval except some points."""
+    without = frozenset(excluded)
+    low_open = low_open or low in without
+    high_open = high_open or high in without
     if low > high or (low == high and (low_open or high_open)):
         return NOTHING
     if low == high:
         return one_of((low,))
-    inside = frozenset(x for x in left_out if low < x < high)
+    inside = frozenset(x for x in without if low < x < high)
     return Interval(low, low_open, high, high_open, inside)
 
 
 def pattern(
     prefix: str, suffix: str, substrings: Iterable[str], excluded: Iterable[str]
 ) -> Pattern:
-    """The normal form (G2) of a pattern without some strings."""
+    """The normal form (G2) of a pattern except some strings."""
     parts = {part for part in substrings if part not in prefix and part not in suffix}
     needed = frozenset(
         part for part in parts if not any(part in other for other in parts if other != part)
@@ -190,7 +190,7 @@ class Constraint:
 
     @property
     def only_value(self) -> Value | None:
-        """The single value this constraint allows, if it allows just one."""
+        """The value that this constraint allows, if it allows exactly one."""
         found: Value | None = None
         for region in (self.numbers, self.strings, self.booleans):
             if region is NOTHING:
@@ -227,7 +227,7 @@ def _meet(a: Region, b: Region) -> Region:
 
 
 def exactly(values: Iterable[Value]) -> Constraint:
-    """Any of `values`, which may be of several kinds."""
+    """One of `values`, which may be of several kinds."""
     numbers, strings, booleans = set[Value](), set[Value](), set[Value]()
     for value in values:
         if isinstance(value, str):

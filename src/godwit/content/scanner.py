@@ -1,4 +1,4 @@
-"""Reads a text from left to right and knows the column of everything it meets."""
+"""A scanner over text that reports columns in its errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Scanner:
         self._position = 0
 
     def mark(self) -> int:
-        """The column of what comes next."""
+        """The column of the next character that is not blank."""
         blank = _BLANK.match(self.text, self._position)
         assert blank, "the pattern matches the empty string"
         self._position = blank.end()
@@ -48,7 +48,7 @@ class Scanner:
         return found.group()
 
     def quoted(self) -> str | None:
-        """A string in single or double quotes, its doubled quotes undone; None if there is none."""
+        """A string in single or double quotes, doubled quotes undone; None if none comes next."""
         start = self.mark()
         quote = self.text[self._position : self._position + 1]
         if quote not in ("'", '"') or not quote:

@@ -4,10 +4,10 @@
     readable   class = 'STOCK' and volume > 300000 and symbol in ('A','B') and date is present
     record     [class,'STOCK'],[symbol,'YHOO'],[open,18.37]
 
-Both filter forms read to the same predicates, and every predicate can be printed in both.
+Both filter forms give the same predicates, and every predicate can be printed in both.
 A quote inside a string is doubled: 'O''Hare'.  PADRES also takes "double" quotes and bare words;
-the readable form takes either quote, but a bare word there is more often a slip than a string.
-`isPresent` with a dummy value, as the thesis writes it, asks for the kind of that value:
+the readable form takes either quote, but no bare words, which there are mostly mistakes.
+`isPresent` with a dummy value, as in the thesis, requires the kind of that value:
 `[volume,isPresent,0]` is `volume is a number`.  An error names the column and what was expected.
 """
 
@@ -17,13 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from godwit.content.predicates import (
-    ORDERINGS,
-    STRING_TESTS,
-    Operand,
-    Operator,
-    Predicate,
-)
+from godwit.content.predicates import ORDERINGS, STRING_TESTS, Operand, Operator, Predicate
 from godwit.content.scanner import Scanner
 from godwit.content.values import (
     ATTRIBUTE_LENGTH_MAX,
@@ -107,7 +101,7 @@ def parse_record(text: str) -> Record:
         start = scanner.mark()
         attribute = _attribute(scanner)
         if attribute in record:
-            raise TextError(text, start, f"each attribute once, but {attribute} is here again")
+            raise TextError(text, start, f"each attribute once, but {attribute} is repeated")
         scanner.expect(",", "',' and a value")
         record[attribute] = _bare_or_quoted(scanner)
         scanner.expect("]", "']'")
@@ -233,7 +227,7 @@ def _quoted_or_literal(scanner: Scanner) -> Value:
 
 
 def _bare_or_quoted(scanner: Scanner) -> Value:
-    """A value of the PADRES form: a word that is no number and no truth value is a string."""
+    """A value of the PADRES form: a word that is neither a number nor true or false is a string."""
     start = scanner.mark()
     text = scanner.quoted()
     if text is None:
@@ -249,7 +243,7 @@ _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
 def _literal(scanner: Scanner, start: int, word: str) -> Value:
-    """What a bare word says: a number, a truth value, or just itself."""
+    """The value of a bare word: a number, a boolean, or a string."""
     if word.lower() in ("true", "false"):
         return word.lower() == "true"
     if _NOT_FINITE.fullmatch(word):
@@ -257,7 +251,7 @@ def _literal(scanner: Scanner, start: int, word: str) -> Value:
     if not _NUMBER.fullmatch(word):
         return word
     try:
-        # Python refuses integers of thousands of digits with a ValueError of its own.
+        # Python raises ValueError for integers of thousands of digits.
         number = int(word) if word.lstrip("+-").isdecimal() else float(word)
         check_value(number, of="number")
     except (ContentError, ValueError):

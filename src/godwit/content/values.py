@@ -1,8 +1,8 @@
-"""What an attribute can hold, and how much of it: the values and the limits of the language.
+"""The values of the content language, and its limits.
 
 A value is a number, a string or a boolean.  Integers and floats are one kind and compare as
 real numbers; Python does that exactly, also between 2**53 + 1 and 2.0**53.  A boolean is never
-a number, although Python thinks so: `kind_of` and `hash_key` are where that is put right.
+a number, although it is in Python: `kind_of` and `hash_key` make the difference.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ CHARACTERS_PER_FILTER_MAX = 65_536
 #: A filter or record as text.
 TEXT_LENGTH_MAX = 1_000_000
 
-# 64 bits, because that is what every wire format and column store agrees on.
+# 64 bits: what all wire formats and column stores support.
 INTEGER_MIN = -(2**63)
 INTEGER_MAX = 2**63 - 1
 
-#: Attribute names: a letter or _, then letters, digits and the punctuation seen in the wild
+#: Attribute names: a letter or _, then letters, digits and some punctuation
 #: (`openClose%Diff`, `geo.lat`, `x-priority`).
 ATTRIBUTE_PATTERN = re.compile(r"[^\W\d][\w.%$#@:/-]*")
 
 
-#: Python strings can hold these, but no encoding can carry them.
+#: Possible in Python strings, but not in UTF-8.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -83,21 +83,21 @@ def check_attribute(name: object) -> str:
             f" at most {ATTRIBUTE_LENGTH_MAX} are allowed"
         )
     raise ContentError(
-        f"{name!r} is no attribute name: a letter or _,"
+        f"{name!r} is not an attribute name: write a letter or _,"
         " then letters, digits or any of . % $ # @ : / -"
     )
 
 
-@lru_cache(maxsize=4096)  # The same names come in every record.
+@lru_cache(maxsize=4096)  # Most records have the same names.
 def _is_attribute(name: str) -> bool:
     return len(name) <= ATTRIBUTE_LENGTH_MAX and ATTRIBUTE_PATTERN.fullmatch(name) is not None
 
 
 def check_value(value: object, *, of: str) -> Value:
-    """Give `value` back if the language has it, else say what is wrong with attribute `of`.
+    """Return `value` if the language allows it, else raise an error about attribute `of`.
 
-    It comes back as a plain int, float, str or bool: numpy's float is a Python float too, but it
-    prints differently and rounds integers before it compares them.
+    Returns a plain int, float, str or bool: NumPy's float is a Python float too, but it prints
+    differently and rounds integers before it compares them.
     """
     match value:
         case bool():
@@ -108,7 +108,7 @@ def check_value(value: object, *, of: str) -> Value:
             return int(value)
         case float():
             if not isfinite(value):
-                raise ContentError(f"{of}: {value} is no number; NaN and infinities are refused")
+                raise ContentError(f"{of}: {value} is not allowed; use a finite number")
             return float(value)
         case str():
             if len(value) > STRING_LENGTH_MAX:
@@ -117,16 +117,16 @@ def check_value(value: object, *, of: str) -> Value:
                     f" at most {STRING_LENGTH_MAX} are allowed"
                 )
             if not value.isascii() and _SURROGATE.search(value):
-                raise ContentError(f"{of}: half a surrogate pair is no character")
+                raise ContentError(f"{of}: the string contains half of a surrogate pair")
             return str(value)
         case _:
             raise ContentError(
-                f"{of}: {type(value).__name__} is no value; use a number, a string or a boolean"
+                f"{of}: {type(value).__name__} is not allowed; use a number, a string or a boolean"
             )
 
 
 def check_record(record: Mapping[str, object]) -> dict[str, Value]:
-    """A copy of `record`, of plain values, if every rule of the language holds for it."""
+    """A copy of `record` with plain values, if it obeys every rule of the language."""
     if not isinstance(record, Mapping):
         raise ContentError(f"a record maps attributes to values; got {type(record).__name__}")
     if not record:
@@ -136,15 +136,15 @@ def check_record(record: Mapping[str, object]) -> dict[str, Value]:
             f"a record of {len(record)} attributes; at most {ATTRIBUTES_PER_RECORD_MAX} are allowed"
         )
     if type(record) is dict and _are_attributes(tuple(record)):
-        try:  # Not contextlib.suppress, which takes half as long as the rest.
+        try:  # contextlib.suppress would take half as long as the rest.
             return _decode(_encode(record))
         except _ROUND_TRIP_ERRORS:
-            pass  # Something is wrong with it, or unusual: look at it piece by piece.
+            pass  # Something is wrong or unusual: check each attribute.
     return {check_attribute(name): check_value(value, of=name) for name, value in record.items()}
 
 
-# Brokers check every record.  A round trip through a codec with these types does it in a third of
-# the time: it checks kinds, ranges and lengths, and what comes back is plain.
+# Brokers check every record.  A round trip through a codec with these types takes a third of the
+# time: it checks kinds, ranges and lengths, and returns plain values.
 CheckedValue: TypeAlias = (
     Annotated[int, msgspec.Meta(ge=INTEGER_MIN, le=INTEGER_MAX)]
     | Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
@@ -156,6 +156,6 @@ _decode = msgspec.msgpack.Decoder(dict[str, CheckedValue]).decode
 _ROUND_TRIP_ERRORS = (msgspec.MsgspecError, TypeError, ValueError, OverflowError)
 
 
-@lru_cache(maxsize=4096)  # Records come in few shapes.
+@lru_cache(maxsize=4096)  # Few combinations of names occur.
 def _are_attributes(names: tuple[object, ...]) -> bool:
     return all(isinstance(name, str) and _is_attribute(name) for name in names)

@@ -1,22 +1,24 @@
-"""The greedy shuffle (GSH) as a Spark job, for more subscribers than one process should hold.
+"""The greedy shuffle (GSH) as a Spark job, for very many subscribers.
 
-    holdings: subscriber bigint, held array<int>          who holds which BE subscriptions
-    --> assigned: subscriber, held, broker int            and the loads that gives
+    holdings: subscriber bigint, held array<int>          the BE subscriptions of each
+    --> assigned: subscriber, held, broker int            and the loads of this assignment
 
-Subscribers are put together with people alike, the greedy algorithm of `balance.shuffle` deals out
-these groups instead of single people, and everybody follows their group.  Alike: of what somebody
-holds, the BE subscription that comes first in a fixed random order is their mark (a min-hash: two
-people have the same mark with the probability of what they share of what they hold together).
-Groups have about the same load: a mark with more is split, marks with less are put together.
+Subscribers with similar holdings form groups, the greedy algorithm of `policies.staged.shuffle`
+assigns groups instead of subscribers, and each subscriber goes with its group.  The mark of a
+subscriber is the first of its BE subscriptions in a fixed random order (a min-hash: two subscribers
+have the same mark with a probability equal to the Jaccard similarity of their holdings).  Groups
+have about the same load: a mark with more is split, marks with less are merged.
 
-Three passes over the holdings, in NumPy over Arrow batches: the loads of marks; what each group
-holds; the loads of the assignment.  Each partition adds up as it goes and sends on one vector for
-each group or broker, and Spark adds these up.  Nothing is cached, and no row is a Python object.
-Memory of a worker: a byte for each group and BE subscription, or four for each broker and one.
+Three passes over the holdings, in NumPy over Arrow batches: the loads of marks; the holdings of
+each group; the loads of the assignment.  Each partition sends on one vector for each group or
+broker, and Spark adds these.  Nothing is cached, and no row is a Python object.  Memory of a
+worker: a byte for each group and BE subscription, or four for each broker and BE subscription.
 
-P1  The loads are those of `balance.model` for the assignment, to the last bit: Spark counts, and
-    the sums over the counts are the model's.
-P2  If every group is one subscriber, the assignment is that of `balance.shuffle`.
+P1  The loads are those of `policies.staged.loads` for the assignment, to the last bit: Spark
+    counts, and the sums over the counts are the model's.
+P2  If every group is one subscriber, the assignment is that of `policies.staged.shuffle`.
+
+There are no bit vectors (profile/) here: BAD measures a rate for each BE subscription.
 
 Tested   tests/coordinator/test_planning_on_spark.py.
 """
@@ -32,25 +34,25 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from godwit.balance.model import BrokerLoads, Floats, Ints, Starts, Subscribers
-from godwit.balance.shuffle import greedy_shuffle
 from godwit.errors import UsageError
+from godwit.policies.staged.loads import BrokerLoads, Floats, Ints, Starts, Subscribers
+from godwit.policies.staged.shuffle import greedy_shuffle
 
-#: A broker gets about so many groups: the more there are, the more evenly they are dealt out.
+#: Groups for each broker: more groups give a more even assignment.
 GROUPS_PER_BROKER = 100
-#: Of the fixed random order of BE subscriptions.
+#: Seed of the fixed random order of BE subscriptions.
 ORDER_SEED = 7
 
 Batches = Iterator[pa.RecordBatch]
 Vector = npt.NDArray[Any]
-#: What a partition has to say: vectors by number, of a group or a broker.
+#: The result of a partition: vectors by the number of a group or broker.
 Vectors = dict[int, Vector]
 
 
 @dataclass(frozen=True, slots=True)
 class SparkPlan:
     assigned: DataFrame
-    """subscriber, held, broker.  Computed when it is asked for."""
+    """subscriber, held, broker.  Computed on demand."""
 
     loads: BrokerLoads
     groups: int
@@ -59,15 +61,25 @@ class SparkPlan:
 def plan_on_spark(
     holdings: DataFrame, rates: Floats, m: int, *, groups_per_broker: int = GROUPS_PER_BROKER
 ) -> SparkPlan:
-    """Assign everybody anew.  `rates` of the BE subscriptions are in bytes per second."""
+    """Assign all subscribers anew, and count the loads that this gives."""
+    assigned, groups = assign_on_spark(holdings, rates, m, groups_per_broker=groups_per_broker)
+    return SparkPlan(assigned, loads_on_spark(assigned, rates, m), groups)
+
+
+def assign_on_spark(
+    holdings: DataFrame, rates: Floats, m: int, *, groups_per_broker: int = GROUPS_PER_BROKER
+) -> tuple[DataFrame, int]:
+    """The new broker of each subscriber, computed on demand, and the number of groups.
+
+    `rates` of the BE subscriptions are in bytes per second.
+    """
     if m < 1 or groups_per_broker < 1:
-        raise UsageError(f"{m} brokers, {groups_per_broker} groups each; one or more are possible")
+        raise UsageError(f"{m} brokers, {groups_per_broker} groups each; at least 1 is needed")
     order = np.random.default_rng(ORDER_SEED).permutation(len(rates)).astype(np.int32)
     grouping = _Grouping.of(order, _loads_of_marks(holdings, order, rates), m * groups_per_broker)
     numbers, groups, weights = _groups(holdings, grouping, rates)
     brokers = greedy_shuffle(groups, m, weights)
-    assigned = _assigned(holdings, grouping, numbers, brokers)
-    return SparkPlan(assigned, loads_on_spark(assigned, rates, m), len(numbers))
+    return _assigned(holdings, grouping, numbers, brokers), len(numbers)
 
 
 def loads_on_spark(assigned: DataFrame, rates: Floats, m: int) -> BrokerLoads:
@@ -87,7 +99,7 @@ def loads_on_spark(assigned: DataFrame, rates: Floats, m: int) -> BrokerLoads:
 
 
 def _loads_of_marks(holdings: DataFrame, order: Ints, rates: Floats) -> Floats:
-    """By place in the order; the last is of those who hold nothing."""
+    """Loads by place in the order; the last is for subscribers without holdings."""
 
     def add_up(batches: Iterator[_Holdings]) -> Vectors:
         load = np.zeros(len(order) + 1)
@@ -101,7 +113,7 @@ def _loads_of_marks(holdings: DataFrame, order: Ints, rates: Floats) -> Floats:
 def _groups(
     holdings: DataFrame, grouping: _Grouping, rates: Floats
 ) -> tuple[Starts, Subscribers, Floats]:
-    """Groups as if they were people: their numbers, what they hold, and what they are sent."""
+    """Groups as if they were subscribers: their numbers, holdings, and outgoing loads."""
     q = len(rates)
 
     def add_up(batches: Iterator[_Holdings]) -> Vectors:
@@ -128,7 +140,7 @@ def _groups(
 
 
 def _packed(held: Vector, load: float) -> Vector:
-    """A bit for each BE subscription, then the load: an eighth of a byte each on the way."""
+    """A bit for each BE subscription, then the load: to send little."""
     return np.concatenate((np.packbits(held), np.frombuffer(np.float64(load).tobytes(), np.uint8)))
 
 
@@ -140,7 +152,7 @@ def _unpacked(vector: Vector, q: int) -> tuple[Vector, float]:
 def _assigned(
     holdings: DataFrame, grouping: _Grouping, numbers: Starts, brokers: Ints
 ) -> DataFrame:
-    """Everybody follows their group: `numbers` of the groups, in order, and the broker of each."""
+    """Each subscriber goes with its group: sorted `numbers` of groups, and the broker of each."""
 
     def follow(batches: Batches) -> Batches:
         for batch in batches:
@@ -160,7 +172,7 @@ class _Holdings:
     lengths: Starts
     held: Ints
     brokers: Ints
-    """Of each subscriber; empty, if they are not assigned."""
+    """The broker of each subscriber; empty before they are assigned."""
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> _Holdings:
@@ -179,7 +191,7 @@ class _Holdings:
         return sums.astype(np.float64)
 
     def marks(self, order: Ints) -> Starts:
-        """The place in the order of each one's mark; after the last, if somebody holds nothing."""
+        """The place of each mark in the order; after the last for a subscriber without holdings."""
         marks = np.full(len(self.lengths), len(order), dtype=np.int64)
         holding = np.flatnonzero(self.lengths)
         if len(holding):
@@ -188,7 +200,7 @@ class _Holdings:
         return marks
 
     def by_group(self, grouping: _Grouping, rates: Floats) -> Iterator[tuple[int, Ints, float]]:
-        """Each group's number, what its people hold, and their load."""
+        """Each group's number, holdings with repetitions, and load."""
         groups, places = np.unique(grouping.groups(self), return_inverse=True)
         load = np.bincount(places, self.weights(rates), minlength=len(groups))
         of_entries = np.repeat(places, self.lengths)
@@ -201,18 +213,18 @@ class _Holdings:
 
 @dataclass(frozen=True, slots=True)
 class _Grouping:
-    """Which group a subscriber belongs to."""
+    """The group of each subscriber."""
 
     order: Ints
     first: Starts
-    """The number of the first group of the people with a mark, by place in the order."""
+    """The number of a mark's first group, by place in the order."""
 
     parts: Starts
-    """Into how many groups they are split."""
+    """The number of groups that a mark is split into."""
 
     @classmethod
     def of(cls, order: Ints, loads: Floats, groups: int) -> _Grouping:
-        """Marks side by side, as wide as their loads, and cut into so many equal groups."""
+        """Cut the marks, side by side and as wide as their loads, into equal groups."""
         share = float(loads.sum()) / groups or 1.0
         before = np.cumsum(loads) - loads
         parts = np.maximum(1, np.ceil(loads / share)).astype(np.int64)
@@ -230,7 +242,7 @@ def _combined(
     combine: Callable[[Vector, Vector], Vector],
     kind: type[np.generic],
 ) -> Vectors:
-    """What the partitions have to say, vectors of the same number combined."""
+    """The results of all partitions, vectors of the same number combined."""
 
     def of_partition(batches: Batches) -> Batches:
         for number, vector in add_up(map(_Holdings.of, batches)).items():

@@ -1,11 +1,11 @@
-"""Brokers and users, and where a newcomer goes: stage 1 of the balancing.
+"""Brokers and users, and the broker for a newcomer: stage 1 of balancing.
 
 Paper    Nguyen, Uddin, Venkatasubramanian, DEBS 2019, section 5.1; the choices are in
-         balance/initial.py.
-Departs  A user that a live broker reports as its own is sent back there: choosing anew would undo
-         what balancing has done.
+         policies/staged/initial.py.
+Departs  A user that a live broker reports as online is assigned to that broker: another choice
+         would undo the balancing.
 
-G1  A broker that has not been heard of for `silence_s` is nobody's answer.
+G1  No user is assigned to a broker that has been silent for `silence_s`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from godwit.balance.initial import (
-    Location,
+from godwit.api import coordinator_api
+from godwit.content.geography import GeoPoint
+from godwit.coordinator.broker_records import BrokerRecord, Change, Memory, UserRecord
+from godwit.errors import UsageError
+from godwit.http.errors import RestError
+from godwit.policies.staged.initial import (
     Placement,
     at_random,
     least_loaded,
     nearest,
     round_robin,
 )
-from godwit.coordinator.records import BrokerRecord, Change, Memory, UserRecord
-from godwit.errors import UsageError
-from godwit.rest import bcs
-from godwit.rest.errors import RestError
-from godwit.wire.addresses import url_address
+from godwit.protocol.addresses import url_address
 
 
 class Registry:
@@ -45,7 +45,7 @@ class Registry:
         self._random = random
         self._silence_s = silence_s
         self._newcomers = sum(user.placed for user in memory.users.values())
-        # Who was there before we were restarted may well be; if not, we shall notice.
+        # Brokers from before a restart count as live until they are found silent.
         self._heard_s = dict.fromkeys(memory.brokers, now_s)
 
     @property
@@ -59,15 +59,17 @@ class Registry:
     def live(self, now_s: float) -> list[str]:
         return sorted(broker for broker in self.brokers if self.is_live(broker, now_s))
 
-    def register_broker(self, request: bcs.RegisterBroker, now_s: float) -> None:
+    def register_broker(self, request: coordinator_api.RegisterBroker, now_s: float) -> None:
         url_address(request.url)
         if request.http is not None and not request.http.startswith(("http://", "https://")):
-            raise UsageError(f"http: {request.http!r} is no address: write http://HOST:PORT")
+            raise UsageError(f"http: {request.http!r} is not an address: write http://HOST:PORT")
         record = BrokerRecord(request.broker, request.url, request.http, request.location)
         for other in self.brokers.values():
             is_other = other.broker != record.broker and other.url == record.url
             if is_other and self.is_live(other.broker, now_s):
-                raise RestError(409, f"{record.url} is where broker {other.broker} is", where="url")
+                raise RestError(
+                    409, f"{record.url} is the address of broker {other.broker}", where="url"
+                )
         self._heard_s[record.broker] = now_s
         if self.brokers.get(record.broker) != record:
             self._keep(record)
@@ -77,7 +79,7 @@ class Registry:
             raise RestError(404, f"broker {broker!r} is not registered", where="broker")
         self._heard_s[broker] = now_s
 
-    def register_user(self, request: bcs.RegisterUser) -> None:
+    def register_user(self, request: coordinator_api.RegisterUser) -> None:
         known = self._memory.users.get(request.user)
         if known is None:
             self._keep(UserRecord(request.user, request.location))
@@ -86,44 +88,40 @@ class Registry:
 
     def assign(
         self,
-        request: bcs.RequestBroker,
+        request: coordinator_api.RequestBroker,
         now_s: float,
         *,
         home: str | None,
         loads: Mapping[str, float],
-    ) -> bcs.Assigned:
-        """Where a user goes; `home` is the broker that says that the user is there."""
+    ) -> coordinator_api.Assigned:
+        """The broker for a user; `home` is the broker that reports the user as online."""
         known = self._memory.users.get(request.user)
         if known is None:
             raise RestError(404, f"user {request.user!r} is not registered", where="user")
         live = self.live(now_s)
         if not live:
-            raise RestError(503, "no broker is there", retry_after_s=self._silence_s / 3)
+            raise RestError(503, "there is no live broker", retry_after_s=self._silence_s / 3)
         location = request.location or known.location
         if home in live:
-            return bcs.Assigned(home, self.brokers[home].url, "it is there already")
+            return coordinator_api.Assigned(home, self.brokers[home].url, "its present broker")
         broker, why = self._choose(live, location, loads)
         self._newcomers += 1
         self._keep(UserRecord(request.user, location, known.placed + 1, broker))
-        return bcs.Assigned(broker, self.brokers[broker].url, why)
+        return coordinator_api.Assigned(broker, self.brokers[broker].url, why)
 
     def _choose(
-        self, live: list[str], location: bcs.Location | None, loads: Mapping[str, float]
+        self, live: list[str], location: GeoPoint | None, loads: Mapping[str, float]
     ) -> tuple[str, str]:
         match self._placement:
             case Placement.NEAREST:
-                places = {b: _place(at) for b in live if (at := self.brokers[b].location)}
+                places = {b: at for b in live if (at := self.brokers[b].location)}
                 if location is None or not places:
                     broker = live[round_robin(self._newcomers, len(live))]
-                    return broker, "round robin: nobody knows what is near"
-                return list(places)[nearest(_place(location), list(places.values()))], "the nearest"
+                    return broker, "round robin: no location is known"
+                return list(places)[nearest(location, list(places.values()))], "the nearest"
             case Placement.ROUND_ROBIN:
                 return live[round_robin(self._newcomers, len(live))], "round robin"
             case Placement.RANDOM:
                 return live[at_random(self._random, len(live))], "at random"
             case Placement.LEAST_LOADED:
                 return live[least_loaded([loads.get(b, 0.0) for b in live])], "the least loaded"
-
-
-def _place(location: bcs.Location) -> Location:
-    return Location(location.latitude, location.longitude)

@@ -1,17 +1,17 @@
-"""One plan at a time, carried out in steps.
+"""One plan at a time, executed in steps.
 
     reports of all live brokers --> plan --> batches, `moves_per_s` --> outcomes --> new reports
 
-Loads that were reported before the last plan was carried out know nothing of it; planning on them
-would move subscribers to and fro.  So a plan is made only when none is under way, and every live
-broker has reported since.
+Reports from before the last plan was executed do not include its moves; planning on them would move
+subscribers back and forth.  So a plan is made only when none is under way, and every live broker
+has reported since.
 
 R1  A subscriber is asked at most once in `hold_s`.
-R2  Nobody is asked to go to, or by, a broker that is not live, or to leave one where it is not.
+R2  No subscriber is sent to a broker that is not live; only the live broker where it is, is asked.
 R3  A broker has one batch at a time.
-R4  Every move of a plan has an outcome in the end, whatever brokers do or do not say.
-R5  Over any time t, at most (t + 1) * moves_per_s + 1 moves are asked for.
-R6  A dry run asks nobody.
+R4  Every move of a plan gets an outcome, whether or not brokers answer.
+R5  Over any time t, at most (t + 1) * moves_per_s + 1 moves are requested.
+R6  A dry run requests no move.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Protocol
 
 import msgspec
 
-from godwit.coordinator.deciding import Decision
-from godwit.coordinator.records import Change, Forgotten, Memory
+from godwit.api.broker_api import MoveOutcome
+from godwit.api.coordinator_api import MoveRecord, Outcome, PlanRecord
+from godwit.coordinator.broker_records import Change, Forgotten, Memory
+from godwit.coordinator.deciding import BalancingDecision
 from godwit.coordinator.settings import CoordinatorSettings
-from godwit.rest.bcs import MoveRecord, Outcome, PlanRecord
-from godwit.rest.moving import MoveOutcome
 
-#: Of one request to a broker.
+#: The most subscribers in one request to a broker.
 BATCH_MAX = 50
-#: What a broker may take to answer beyond the time of its subscribers.
+#: Time for a broker's answer beyond the time for its subscribers.
 ANSWER_GRACE_S = 5.0
-#: Moves that are remembered, unless they are needed for hold times.
+#: Moves that are kept; more if hold times need them.
 MOVES_KEPT = 10_000
 
 RESTARTED = "the coordinator was restarted"
@@ -43,25 +43,25 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Subscribers of `source` who should go to `target`."""
+    """Subscribers of `source` that should move to `target`."""
 
     source: str
     target: str
     moves: tuple[int, ...]
     clients: tuple[str, ...]
     answer_s: float
-    """What the broker has for it."""
+    """The time that the broker has to answer."""
 
 
 class Surroundings(Protocol):
-    """What a move depends on."""
+    """What moves depend on."""
 
     def is_live(self, broker: str, now_s: float) -> bool: ...
 
     def can_be_asked(self, broker: str) -> bool: ...
 
     def home(self, client: str) -> str | None:
-        """The broker that says that the client is there, if one does."""
+        """The broker that reports the client as online, if any."""
         ...
 
 
@@ -74,7 +74,7 @@ class Rounds:
         self._settings = settings
         self._waiting: dict[Pair, deque[int]] = {}
         self._asked: dict[str, tuple[Batch, float]] = {}
-        """By source, with the time when nobody waits any longer."""
+        """Batches by source, with their deadlines."""
         self._allowance = 0.0
         self._allowance_s: float | None = None
         self._held_until_s: dict[str, float] = {}
@@ -84,7 +84,7 @@ class Rounds:
                 self._hold(move.client, move.asked_s)
 
     def recover(self, now_s: float) -> None:
-        """A plan that was under way when the process ended is given up: its loads are old."""
+        """Give up a plan that was under way when the process ended: its loads are old."""
         for move in list(self._memory.moves.values()):
             if move.outcome is Outcome.ASKED:
                 self._end(move, Outcome.UNKNOWN, RESTARTED, now_s)
@@ -99,18 +99,18 @@ class Rounds:
         return bool(self._waiting or self._asked)
 
     def held(self, now_s: float) -> frozenset[str]:
-        """Who must not be moved now."""
+        """Subscribers that must not be moved now."""
         return frozenset(c for c, until_s in self._held_until_s.items() if until_s > now_s)
 
-    def adopt(self, decision: Decision, now_s: float) -> None:
-        """Begin to carry out a decision, if there is something to do."""
+    def adopt(self, decision: BalancingDecision, now_s: float) -> None:
+        """Start to execute a decision, if it has moves."""
         assert not self.is_under_way, "one plan at a time"
         if not decision.moves:
             return
         brokers, before = decision.situation.brokers, decision.situation.loads
         number = 1 if self._memory.plan is None else self._memory.plan.number + 1
         is_dry_run = self._settings.dry_run
-        if is_dry_run:  # There will be another soon, much the same; only the last is of interest.
+        if is_dry_run:  # The next is similar, and due soon: only the last is kept.
             self._forget(lambda move: move.outcome is Outcome.PROPOSED)
         self._keep(
             PlanRecord(
@@ -145,7 +145,7 @@ class Rounds:
                 self._waiting.setdefault(pair, deque()).append(serial)
 
     def hand_out(self, around: Surroundings, now_s: float) -> list[Batch]:
-        """The batches that go out now; each is answered by `carried_out`, or times out."""
+        """The batches to send now; each ends with `carried_out`, or times out."""
         self._expire(now_s)
         self._refill(now_s)
         batches = list(self._batches(around, now_s))
@@ -181,29 +181,29 @@ class Rounds:
                     yield self._ask(pair, records, now_s)
 
     def _take(self, pair: Pair, around: Surroundings, now_s: float) -> list[MoveRecord]:
-        """As many moves as may go now; those that are no use are dropped."""
+        """The moves that may be requested now; those that are no longer possible are dropped."""
         taken: list[MoveRecord] = []
         queue = self._waiting[pair]
         while queue and len(taken) < min(BATCH_MAX, int(self._allowance)):
             move = self._memory.moves[queue.popleft()]
-            trouble = self._trouble(move, around, now_s)
-            if trouble is None:
+            obstacle = self._obstacle(move, around, now_s)
+            if obstacle is None:
                 taken.append(move)
             else:
-                self._end(move, Outcome.DROPPED, trouble, now_s)
+                self._end(move, Outcome.DROPPED, obstacle, now_s)
         del self._waiting[pair]
-        if queue:  # It is the others' turn next: no broker shall be filled before it is emptied.
+        if queue:  # Pairs take turns, so that no broker is filled before it is emptied.
             self._waiting[pair] = queue
         return taken
 
-    def _trouble(self, move: MoveRecord, around: Surroundings, now_s: float) -> str | None:
+    def _obstacle(self, move: MoveRecord, around: Surroundings, now_s: float) -> str | None:
         for broker in (move.source, move.target):
             if not around.is_live(broker, now_s):
                 return f"broker {broker} is silent"
         if not around.can_be_asked(move.source):
             return f"broker {move.source} has no HTTP address"
         if around.home(move.client) != move.source:
-            return f"it is not at {move.source} any more"
+            return f"it has left {move.source}"
         return None
 
     def _ask(self, pair: Pair, records: list[MoveRecord], now_s: float) -> Batch:
@@ -222,10 +222,10 @@ class Rounds:
         return batch
 
     def carried_out(self, batch: Batch, came_of_it: MoveOutcome | str, now_s: float) -> None:
-        """What a broker answered, or why nobody knows."""
+        """A broker's answer, or why there is none."""
         known = self._asked.get(batch.source)
         if known is None or known[0] is not batch:
-            return  # Too late: it has an outcome already.
+            return  # Too late: it has timed out.
         del self._asked[batch.source]
         for number, client in zip(batch.moves, batch.clients, strict=True):
             outcome, because = _outcome(client, came_of_it)
@@ -272,4 +272,4 @@ def _outcome(client: str, came_of_it: MoveOutcome | str) -> tuple[Outcome, str]:
         return Outcome.MOVED, ""
     if client in came_of_it.stayed:
         return Outcome.STAYED, came_of_it.stayed[client]
-    return Outcome.DROPPED, "it was not there"
+    return Outcome.DROPPED, "the broker does not have it"

@@ -1,4 +1,4 @@
-"""The coordinator as a process: HTTP, the clock, the state on the disk, and the moves.
+"""The coordinator as a process: HTTP, clock, state on the disk, planning and moves.
 
 async with CoordinatorServer(settings) as server:
     server.url
@@ -21,45 +21,48 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from godwit.coordinator.carrying import Carrier
-from godwit.coordinator.core import Coordinator
-from godwit.coordinator.deciding import Decision, decide
-from godwit.coordinator.metrics import CoordinatorCollector
-from godwit.coordinator.records import Change
+from godwit.api import coordinator_api
+from godwit.coordinator.broker_records import Change
+from godwit.coordinator.coordinator_core import Coordinator
+from godwit.coordinator.coordinator_metrics import CoordinatorCollector
+from godwit.coordinator.deciding import BalancingDecision, decide
+from godwit.coordinator.move_executor import MoveExecutor
 from godwit.coordinator.rounds import Batch
 from godwit.coordinator.settings import CoordinatorSettings
+from godwit.coordinator.spark_shuffle import SparkShuffle, check_spark
 from godwit.coordinator.state import State
-from godwit.rest import bcs
-from godwit.rest.answering import application, json_response, metrics_route
-from godwit.rest.errors import RestError
-from godwit.rest.operations import Answer, Asked, Nothing, served
-from godwit.rest.serving import serve
-from godwit.wire.addresses import address
+from godwit.http.application import application, json_response, metrics_route
+from godwit.http.errors import RestError
+from godwit.http.operations import Answer, Asked, Nothing, served
+from godwit.http.serving import serve
+from godwit.protocol.addresses import address
+from godwit.protocol.supervision import survive
 
 log = logging.getLogger("godwit.coordinator")
 
 TICK_S = 0.1
-#: For brokers to answer, when we are told to stop.
+#: Time for pending requests to brokers, when the coordinator stops.
 STOP_S = 2.0
 
 
 class CoordinatorServer:
     def __init__(self, settings: CoordinatorSettings) -> None:
         self.settings = settings
+        self._spark = None if settings.spark_from is None else _spark_shuffle(settings)
         self._state = State(Path(settings.state))
         memory = self._state.load()
         self.core = Coordinator(settings, memory, random=Random(), now_s=time.time())
         self._unsaved: list[Change] = []
         self._trouble = ""
         self._stack = contextlib.AsyncExitStack()
-        self._carrier = Carrier(settings.secret)
+        self._executor = MoveExecutor(settings.secret)
         self._carrying: set[asyncio.Task[None]] = set()
         self.url = ""
 
     async def __aenter__(self) -> Self:
         self._stack.callback(self._state.close)
         try:
-            await self._stack.enter_async_context(self._carrier)
+            await self._stack.enter_async_context(self._executor)
             listening = serve(self._application(), *address(self.settings.listen))
             self.url = await self._stack.enter_async_context(listening)
         except BaseException:
@@ -76,6 +79,8 @@ class CoordinatorServer:
 
     async def _stop(self, balancing: asyncio.Task[None]) -> None:
         balancing.cancel()
+        if self._spark is not None:
+            self._spark.close()
         await asyncio.gather(balancing, return_exceptions=True)
         if self._carrying:
             await asyncio.wait(self._carrying, timeout=STOP_S)
@@ -92,7 +97,7 @@ class CoordinatorServer:
         def at_once(
             answer: Callable[[Asked], Answer],
         ) -> Callable[[Asked], Awaitable[Answer]]:
-            """What is answered is kept first."""
+            """Save changes before the answer."""
 
             async def handler(request: Asked) -> Answer:
                 answered = answer(request)
@@ -111,21 +116,21 @@ class CoordinatorServer:
         def now(answer: Callable[[Asked, float], Answer]) -> Callable[[Asked], Answer]:
             return lambda request: answer(request, time.time())
 
-        def brokers(_request: Nothing) -> bcs.Brokers:
+        def brokers(_request: Nothing) -> coordinator_api.Brokers:
             return core.brokers(time.time())
 
-        def plan(_request: Nothing) -> bcs.LastPlan:
+        def plan(_request: Nothing) -> coordinator_api.LastPlan:
             return core.plan()
 
         return application(
             [
-                served(bcs.REGISTER_USER, at_once(core.register_user)),
-                served(bcs.REGISTER_BROKER, at_once(now(core.register_broker))),
-                served(bcs.REQUEST_BROKER, at_once(now(core.request_broker))),
-                served(bcs.LOAD_REPORT, at_once(now(core.report))),
-                served(bcs.BROKERS, at_once(brokers)),
-                served(bcs.PLAN, at_once(plan)),
-                served(bcs.MOVES, at_once(core.moves)),
+                served(coordinator_api.REGISTER_USER, at_once(core.register_user)),
+                served(coordinator_api.REGISTER_BROKER, at_once(now(core.register_broker))),
+                served(coordinator_api.REQUEST_BROKER, at_once(now(core.request_broker))),
+                served(coordinator_api.LOAD_REPORT, at_once(now(core.report))),
+                served(coordinator_api.BROKERS, at_once(brokers)),
+                served(coordinator_api.PLAN, at_once(plan)),
+                served(coordinator_api.MOVES, at_once(core.moves)),
             ],
             title="Godwit coordinator",
             secret=self.settings.secret,
@@ -136,7 +141,7 @@ class CoordinatorServer:
         )
 
     def _save(self) -> bool:
-        """Whether all that has changed is on the disk; if not, there is a next time."""
+        """Save all changes; if that fails, the next call tries again.  Whether it succeeded."""
         self._unsaved += self.core.take_changes()
         if not self._unsaved:
             return True
@@ -144,8 +149,8 @@ class CoordinatorServer:
             self._state.save(self._unsaved)
         except sqlite3.Error as error:
             if not self._trouble:
-                log.error("not kept", extra={"why": str(error)})  # noqa: TRY400  It says enough.
-            self._trouble = f"the state cannot be kept: {error}"
+                log.error("state not saved", extra={"why": str(error)})  # noqa: TRY400
+            self._trouble = f"the state cannot be saved: {error}"
             return False
         self._unsaved, self._trouble = [], ""
         return True
@@ -155,32 +160,30 @@ class CoordinatorServer:
     async def _balance(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            try:
+            with survive(log, "failed"):  # Users still need brokers.
                 await self._step()
-            except Exception:
-                log.exception("failed")  # Users still need to know where to go.
 
     async def _step(self) -> None:
         core = self.core
-        look = core.due(time.time())
-        if look is not None:
+        due = core.due(time.time())
+        if due is not None:
             decision = await asyncio.to_thread(
-                lambda: decide(look.situation(), look.held, self.settings)
+                lambda: decide(due.situation(), due.held, self.settings, self._spark)
             )
             core.adopt(decision, time.time())
-            _tell(decision, is_dry_run=self.settings.dry_run)
+            _log_decision(decision, is_dry_run=self.settings.dry_run)
         batches = core.hand_out(time.time())
-        is_kept = self._save()
+        is_saved = self._save()
         for batch in batches:
-            if is_kept:
+            if is_saved:
                 task = asyncio.create_task(self._carry_out(batch))
                 self._carrying.add(task)
                 task.add_done_callback(self._carrying.discard)
-            else:  # Or they might be asked again too soon, by the next process.
+            else:  # Unsaved moves could be requested again too soon, after a restart.
                 core.carried_out(batch, self._trouble, time.time())
 
     async def _carry_out(self, batch: Batch) -> None:
-        outcome = await self._carrier.carry_out(batch, self.core.registry.brokers)
+        outcome = await self._executor.carry_out(batch, self.core.registry.brokers)
         self.core.carried_out(batch, outcome, time.time())
         self._save()
         facts = {"source": batch.source, "target": batch.target, "clients": len(batch.clients)}
@@ -188,7 +191,12 @@ class CoordinatorServer:
         log.info("asked", extra={**facts, "outcome": moved})
 
 
-def _tell(decision: Decision, *, is_dry_run: bool) -> None:
+def _spark_shuffle(settings: CoordinatorSettings) -> SparkShuffle:
+    check_spark()
+    return SparkShuffle(settings.spark_master, limit_s=settings.plan_s)
+
+
+def _log_decision(decision: BalancingDecision, *, is_dry_run: bool) -> None:
     level = logging.INFO if decision.moves else logging.DEBUG
     facts = {
         "stage": decision.stage.value,

@@ -1,9 +1,9 @@
-"""What brokers have reported, put together as the arrays that planning works on.
+"""The reports of brokers, as the arrays that planning uses.
 
-N1  A subscriber that two brokers report is where the later report says.
-N2  What a BE subscription brings is the highest of what brokers say of it: who has held it for
-    longer knows better, and a moving average starts low.  If nobody says anything, what was last
-    known of it counts.
+N1  A subscriber that two brokers report is at the broker of the later report.
+N2  The rate of a BE subscription is the highest that brokers report: a moving average starts low,
+    and a broker that has held it for longer is more accurate.  If none reports it, the last known
+    rate counts.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from itertools import chain
 
 import numpy as np
 
-from godwit.balance.model import BrokerLoads, Ints, Subscribers, counts_of, loads
-from godwit.rest.bcs import Balance, LoadReport
+from godwit.api.coordinator_api import Balance, LoadReport
+from godwit.policies.staged.loads import BrokerLoads, Ints, Subscribers, counts_of, loads
 
 
 @dataclass(frozen=True)
 class Situation:
     brokers: tuple[str, ...]
     clients: tuple[str, ...]
-    """The subscribers, by their numbers."""
+    """Names of the subscribers, by number."""
 
     subscribers: Subscribers
     home: Ints
 
     @cached_property
     def loads(self) -> BrokerLoads:
-        """If there are brokers."""
+        """Loads; there must be brokers."""
         return loads(self.subscribers, self.home, len(self.brokers))
 
     @cached_property
@@ -41,7 +41,7 @@ class Situation:
 
     @cached_property
     def be_of(self) -> dict[str, int]:
-        """How many BE subscriptions each broker holds."""
+        """Number of BE subscriptions at each broker."""
         if not self.brokers:
             return {}
         held = counts_of(self.subscribers, self.home, len(self.brokers)) > 0
@@ -71,7 +71,7 @@ class Situation:
 
 
 def situation(reports: Iterable[LoadReport], known_rates: Mapping[int, float]) -> Situation:
-    """Of the last reports of some brokers, the oldest first."""
+    """From the last report of each broker, the oldest first."""
     reports = list(reports)
     brokers = sorted(report.broker for report in reports)
     at = {name: number for number, name in enumerate(brokers)}
@@ -93,7 +93,7 @@ def situation(reports: Iterable[LoadReport], known_rates: Mapping[int, float]) -
 
 
 def _subscribers(holdings: Sequence[Sequence[int]], rates: Mapping[int, float]) -> Subscribers:
-    """BE subscriptions are numbered as planning likes it; what is held twice counts once."""
+    """BE subscriptions get consecutive numbers; a duplicate holding counts once."""
     n = len(holdings)
     owners = np.repeat(np.arange(n, dtype=np.int64), [len(held) for held in holdings])
     named = np.fromiter(chain.from_iterable(holdings), dtype=np.int64, count=len(owners))

@@ -1,8 +1,7 @@
-"""What the coordinator remembers, on the disk: one SQLite file.
+"""The persistent state of the coordinator: one SQLite file.
 
-What was answered survives the end of the process, however it ends.  It does not always survive the
-end of the machine: brokers and users register again, and hold times are short, so no answer has to
-wait for the disk.
+Answered requests survive the end of the process, also by kill -9.  They may be lost if the machine
+fails: brokers and users register again, and hold times are short, so no answer waits for the disk.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from godwit.coordinator.records import BrokerRecord, Change, Forgotten, Memory, UserRecord
+from godwit.api.coordinator_api import MoveRecord, PlanRecord
+from godwit.coordinator.broker_records import BrokerRecord, Change, Forgotten, Memory, UserRecord
 from godwit.errors import UsageError
-from godwit.rest.bcs import MoveRecord, PlanRecord
 
 FILE_NAME = "coordinator.db"
 KINDS: dict[str, type[BrokerRecord | UserRecord | PlanRecord | MoveRecord]] = {
@@ -28,7 +27,7 @@ KIND_OF = {record: kind for kind, record in KINDS.items()}
 
 
 class State:
-    """For one process at a time; a second one is refused."""
+    """For one process at a time: a second one gets a UsageError."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -42,7 +41,7 @@ class State:
                 " (kind TEXT, name TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, name))"
             )
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"cannot keep the state in {folder}: {error}") from None
+            raise UsageError(f"cannot use the state folder {folder}: {error}") from None
 
     def load(self) -> Memory:
         memory = Memory()
@@ -51,7 +50,7 @@ class State:
         return memory
 
     def save(self, changes: Iterable[Change]) -> None:
-        """All of them, or none; sqlite3.Error if the disk does not take them."""
+        """Save all of them or none; sqlite3.Error if that fails."""
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -1,7 +1,7 @@
-"""What the data cluster knows of itself, in one SQLite file: definitions, batches, executions.
+"""The catalog: definitions, batches, files and executions in one SQLite file.
 
-Parquet files hold the records; a file counts when a row here says so.  That makes every step that
-concerns several files one transaction.
+Parquet files hold the records; a file counts when a row of the catalog names it.  So a step that
+concerns several files is one transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FILE_NAME = "catalog.db"
 
 
 class Catalog:
-    """One connection, used by one thread at a time."""
+    """One connection, used by one thread at a time.  May be called from several threads."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -25,13 +25,13 @@ class Catalog:
         )
         self._connection.row_factory = sqlite3.Row
         self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")  # What was answered is on the disk.
+        self._connection.execute("PRAGMA synchronous = FULL")  # Answers are sent after the commit.
         self._connection.execute("PRAGMA foreign_keys = ON")
         self._lock = threading.RLock()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything inside happens, or nothing of it; transactions do not nest."""
+        """All changes inside are committed, or none; transactions do not nest."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -43,7 +43,7 @@ class Catalog:
                 raise
 
     def define(self, *statements: str) -> None:
-        """Make tables and indexes that are not there yet: `CREATE TABLE IF NOT EXISTS ...`."""
+        """Create missing tables and indexes: `CREATE TABLE IF NOT EXISTS ...`."""
         with self.transaction() as connection:
             for statement in statements:
                 connection.execute(statement)

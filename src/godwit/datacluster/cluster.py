@@ -1,14 +1,13 @@
-"""A data cluster, put together: datasets and what lands in them, channels and when they run.
+"""A data cluster: datasets with their ingestion, channels with their scheduler.
 
-    Landing --> Storage --> Channels <-- Scheduler
-         `-- on_batch ------------------>'
+    DatasetService --> Storage --> ChannelService <-- Scheduler
+         `-- on_batch -------------------------------->'
 
-Synchronous, for any thread; the server lends it threads.
+Synchronous; may be called from any thread.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -16,23 +15,20 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from godwit.datacluster.brokers import BrokersDesk
 from godwit.datacluster.catalog import Catalog
-from godwit.datacluster.channel_statements import ChannelStatement, parse_channel_statement
-from godwit.datacluster.channels import Channels, ChannelSettings
-from godwit.datacluster.housekeeping import HousekeepingSettings
-from godwit.datacluster.ingestion import IngestionSettings
-from godwit.datacluster.landing import Landing, LandingSettings
-from godwit.datacluster.log import LogSettings
-from godwit.datacluster.retention import Retention
-from godwit.datacluster.scheduler import Scheduler
+from godwit.datacluster.channels.channel_service import ChannelService, ChannelSettings
+from godwit.datacluster.channels.executions import Execution
+from godwit.datacluster.channels.scheduler import Scheduler
+from godwit.datacluster.datasets.dataset_service import DatasetService, DatasetSettings
+from godwit.datacluster.datasets.housekeeping import HousekeepingSettings
+from godwit.datacluster.datasets.ingestion import IngestionSettings
+from godwit.datacluster.datasets.retention import Retention
+from godwit.datacluster.datasets.storage import Storage
+from godwit.datacluster.ddl.parsing import parse
+from godwit.datacluster.ddl.statements import CreateChannel, DropChannel, DropDataset, Statement
+from godwit.datacluster.log.feed_log import LogSettings
 from godwit.datacluster.settings import DataClusterSettings
-from godwit.datacluster.statements import DropDataset, Statement, parse
-from godwit.datacluster.storage import Storage
 from godwit.errors import UsageError
-
-_ABOUT_A_CHANNEL = re.compile(r"\s*(create|drop)\s+channel\b", re.IGNORECASE)
-COMMITTED = "committed"
 
 
 class Cluster:
@@ -43,50 +39,54 @@ class Cluster:
         *,
         on_results: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_results` is told, from some thread, that an execution is done."""
+        """`on_results` is called from any thread when there are new results."""
         folder = Path(settings.folder).resolve()
-        self._on_results = on_results
         self._keeps_history = settings.keeps_history
         self._catalog = Catalog(folder)
         self.storage = Storage(spark, self._catalog, folder)
-        self.channels = Channels(
+        self.channels = ChannelService(
             spark,
             self._catalog,
             self.storage,
             folder,
             settings=ChannelSettings(offline_s=settings.offline_s, keep_s=settings.results_s),
-            step=self._on_step,
+            on_results=on_results,
         )
-        self.brokers = BrokersDesk(self.channels)
         self._scheduler = Scheduler(self.channels)
-        self.landing = Landing(
+        self.datasets = DatasetService(
             self.storage,
             on_batch=self._scheduler.on_batch,
             horizon=self._horizon,
-            settings=_landing_settings(settings),
+            settings=_dataset_settings(settings),
         )
         self._defining = threading.Lock()
         self._scheduler.start()
 
     def close(self) -> None:
         self._scheduler.stop()
-        self.landing.close()
+        self.datasets.close()
         self.channels.close()
         self.storage.close()
         self._catalog.close()
 
-    def execute(self, text: str) -> Statement | ChannelStatement:
-        """Make or drop something.  The answer is what the text said."""
+    def execute(self, text: str) -> Statement:
+        """Execute a CREATE or DROP statement; the statement as parsed."""
         with self._defining:
-            if _ABOUT_A_CHANNEL.match(text):
-                channel_statement = parse_channel_statement(text)
-                self.channels.apply(channel_statement, now_s=time.time())
-                return channel_statement
             statement = parse(text)
+            if isinstance(statement, CreateChannel | DropChannel):
+                self.channels.apply(statement, now_s=time.time())
+                return statement
             if isinstance(statement, DropDataset):
                 self._require_unread(statement.name)
-            self.landing.execute(statement)
+            self.datasets.execute(statement)
             return statement
+
+    def skip(self, channel: str) -> Execution | None:
+        """Pass over the planned execution of a channel, if any, and schedule the next one."""
+        skipped = self.channels.skip(channel, now_s=time.time())
+        if skipped is not None:
+            self._scheduler.on_skip(skipped.channel)
+        return skipped
 
     def _require_unread(self, dataset: str) -> None:
         reading = self.channels.reading(dataset)
@@ -99,16 +99,10 @@ class Cluster:
         needed = self.channels.oldest_needed(dataset)
         return self.storage.last_batch(dataset) if needed is None else needed
 
-    def _on_step(self, step: str) -> None:
-        if step == COMMITTED:
-            self._on_results()
 
-
-def _landing_settings(settings: DataClusterSettings) -> LandingSettings:
-    retention = {}
-    if settings.retention_s is not None or settings.retention_bytes is not None:
-        retention[""] = Retention(settings.retention_s, settings.retention_bytes)
-    return LandingSettings(
+def _dataset_settings(settings: DataClusterSettings) -> DatasetSettings:
+    retention = Retention(settings.retention_s, settings.retention_bytes)
+    return DatasetSettings(
         log=LogSettings(waiting_bytes_max=settings.waiting_bytes_max),
         ingestion=IngestionSettings(interval_s=settings.interval_s),
         housekeeping=HousekeepingSettings(retention=retention),

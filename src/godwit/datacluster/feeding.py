@@ -1,10 +1,10 @@
-"""Feeds: publications that match a filter become records of a dataset, once each.
+"""Feeds: publications that match a filter become records of a dataset, exactly once.
 
-    broker --> Follower --> Inbox: on the disk, with the mark --> acknowledged
+    broker --> DurableSubscription --> Inbox: on disk, with the mark --> acknowledged
 
-Nothing is acknowledged before it is on the disk, so publishers wait while the disk is full or
-ingestion is behind, and while the data cluster is away.  The mark goes into the log with the
-records: after a crash the feed goes on behind the last record that is there.
+A publication is acknowledged when it is on disk, so publishers wait while the disk is full,
+ingestion is behind or the data cluster is down.  The mark is written to the log with the records:
+after a crash the feed continues after the last record in the log.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ import threading
 import time
 from collections.abc import Sequence
 
-from godwit.client.following import Follower, Keeper
-from godwit.client.session import Mark
+from godwit.client.client_session import StreamMark
+from godwit.client.durable_subscription import DurableSubscription, Keeper
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication
-from godwit.datacluster.feed import Feed
-from godwit.datacluster.inbox import Inbox, Incoming
-from godwit.datacluster.landing import Landing
-from godwit.datacluster.segments import FullError
-from godwit.errors import GodwitError
-from godwit.wire.call import Pauses
+from godwit.datacluster.datasets.dataset_service import DatasetService
+from godwit.datacluster.datasets.inbox import Inbox, Incoming
+from godwit.datacluster.log.segments import FullError
+from godwit.datacluster.model.feed import Feed
+from godwit.protocol.supervision import Supervisor
 
 log = logging.getLogger("godwit.feeding")
 
 CONNECT_S = 10.0
-#: Between attempts to put away what there is no room for.
+#: Between attempts to store records while there is no room.
 FULL_S = 0.1
 
 
 class Feeding:
     """All feeds, each with a durable subscription at a broker."""
 
-    def __init__(self, landing: Landing, *, name: str, url: str | None, secret: str = "") -> None:
+    def __init__(
+        self, datasets: DatasetService, *, name: str, url: str | None, secret: str = ""
+    ) -> None:
         """`name` is the data cluster's, `url` that of the broker where feeds subscribe."""
-        self._landing = landing
+        self._datasets = datasets
         self._name = name
         self._url = url
         self._secret = secret
@@ -47,37 +48,40 @@ class Feeding:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """Why feeds do not work, by name."""
+        """Why feeds do not work, by name of the feed."""
         if self._url is None:
-            return {feed.name: "no broker is set" for feed in self._landing.feeds()}
+            return {
+                feed.name: "no broker is set: feeds need the setting broker"
+                for feed in self._datasets.feeds()
+            }
         found = {name: feeder.trouble for name, feeder in self._feeders.items()}
         return {name: trouble for name, trouble in found.items() if trouble is not None}
 
     def start_all(self) -> None:
-        for feed in self._landing.feeds():
+        for feed in self._datasets.feeds():
             self.start(feed)
 
     def start(self, feed: Feed) -> None:
         if self._url is None:
             return
-        inbox = self._landing.inbox(feed.dataset)
+        inbox = self._datasets.inbox(feed.dataset)
         feeder = Feeder(feed, inbox, f"{self._name}.{feed.name}", self._url, self._secret)
         self._feeders[feed.name.lower()] = feeder
         self._tasks[feed.name.lower()] = asyncio.create_task(feeder.run())
 
     async def in_effect(self, feed: str) -> None:
-        """Return when every matching publication from now on will become a record."""
+        """Return when every later matching publication will become a record."""
         await self._feeders[feed.lower()].in_effect.wait()
 
     async def end(self, feed: str) -> None:
-        """For good: the feed was dropped."""
+        """End a feed that was dropped."""
         feeder = self._feeders.pop(feed.lower(), None)
         if feeder is not None:
             feeder.hang_up()
             await self._cancel([self._tasks.pop(feed.lower())])
 
     async def stop(self) -> None:
-        """Until the next start; brokers keep what comes meanwhile, or publishers wait."""
+        """Until the next start; meanwhile brokers keep publications, or publishers wait."""
         await self._cancel(list(self._tasks.values()))
 
     async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
@@ -90,32 +94,28 @@ class Feeder:
     """One feed."""
 
     def __init__(self, feed: Feed, inbox: Inbox, name: str, url: str, secret: str) -> None:
-        self.trouble: str | None = "is not connected yet"
         self.in_effect = asyncio.Event()
         self._feed = feed
         self._inbox = inbox
         self._name = name
         self._url = url
         self._secret = secret
-        self._follower: Follower | None = None
+        self._follower: DurableSubscription | None = None
         self._lock = threading.Lock()
         self._mark = mark_of(inbox, feed.name)
+        self._supervisor = Supervisor(log, "feed", trouble="is not connected yet", feed=feed.name)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the feed does not work; None if it does."""
+        return self._supervisor.trouble
 
     async def run(self) -> None:
-        pauses = Pauses()
-        while True:
-            try:
-                await self._follow()
-            except (GodwitError, OSError) as error:
-                self.trouble = str(error)
-                log.warning("feed", extra={"feed": self._feed.name, "error": str(error)})
-            except Exception as error:  # The feed must not die of what nobody has thought of.
-                self.trouble = f"{type(error).__name__}: {error}"
-                log.exception("feed", extra={"feed": self._feed.name})
-            await pauses.take()
+        """Until cancelled."""
+        await self._supervisor.run(self._follow)
 
     async def _follow(self) -> None:
-        follower = self._follower = Follower(
+        follower = self._follower = DurableSubscription(
             self._url,
             name=self._name,
             filter=Filter.parse(self._feed.filter),
@@ -130,55 +130,55 @@ class Feeder:
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
 
-    async def _wait_for_effect(self, follower: Follower) -> None:
+    async def _wait_for_effect(self, follower: DurableSubscription) -> None:
         await follower.in_effect()
-        self.trouble = None
+        self._supervisor.recover()
         self.in_effect.set()
 
     def hang_up(self) -> None:
         if self._follower is not None:
             self._follower.end()
 
-    async def _keep(self, publications: Sequence[Publication], mark: Mark) -> None:
-        """Wait as long as there is no room: meanwhile nothing is acknowledged."""
+    async def _keep(self, publications: Sequence[Publication], mark: StreamMark) -> None:
+        """Waits while there is no room; nothing is acknowledged meanwhile."""
         records = [
             Incoming(f"{self._feed.name}/{p.publisher}", p.sequence, p.content, p.accepted_s)
             for p in publications
         ]
         while True:
             try:
-                await asyncio.to_thread(self._put_away, records, mark)
+                await asyncio.to_thread(self._store, records, mark)
             except FullError as error:
-                self.trouble = str(error)
+                self._supervisor.fail(error)
                 await asyncio.sleep(FULL_S)
             else:
-                self.trouble = None
+                self._supervisor.recover()
                 return
 
-    def _keep_mark(self, mark: Mark) -> None:
+    def _keep_mark(self, mark: StreamMark) -> None:
         try:
-            self._put_away([], mark)
+            self._store([], mark)
         except FullError as error:
             raise OSError(str(error)) from None
 
-    def _put_away(self, records: Sequence[Incoming], mark: Mark) -> None:
-        with self._lock:  # A new stream may have begun meanwhile; its mark is the later one.
+    def _store(self, records: Sequence[Incoming], mark: StreamMark) -> None:
+        with self._lock:  # If a new stream has begun meanwhile, its mark is the later one.
             latest = mark if self._mark is None else max(mark, self._mark)
             self._inbox.take(records, marks_of(self._feed.name, latest))
             self._mark = latest
 
 
-def marks_of(feed: str, mark: Mark) -> dict[str, str | int]:
+def marks_of(feed: str, mark: StreamMark) -> dict[str, str | int]:
     return {f"{feed}.{field}": value for field, value in mark._asdict().items()}
 
 
-def mark_of(inbox: Inbox, feed: str) -> Mark | None:
-    found = {field: inbox.marks.get(f"{feed}.{field}") for field in Mark._fields}
-    return None if None in found.values() else Mark(**found)  # type: ignore[arg-type]
+def mark_of(inbox: Inbox, feed: str) -> StreamMark | None:
+    found = {field: inbox.marks.get(f"{feed}.{field}") for field in StreamMark._fields}
+    return None if None in found.values() else StreamMark(**found)  # type: ignore[arg-type]
 
 
 def posted(records: Sequence[bytes], producer: str, first_sequence: int) -> list[Incoming]:
-    """Records that came over HTTP."""
+    """Records posted over HTTP."""
     now_s = time.time()
     return [
         Incoming(f"http/{producer}", first_sequence + place, record, now_s)

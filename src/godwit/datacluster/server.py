@@ -1,4 +1,4 @@
-"""The data cluster as a process: HTTP, feeds, and Spark in threads.
+"""The data cluster as a process: HTTP and feeds on asyncio, Spark in threads.
 
 async with DataClusterServer(settings) as server:
     server.url
@@ -22,24 +22,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from godwit.channels.requests import Notices, NoticesAfter, Unsubscribe
+from godwit.api import datacluster_api as api
 from godwit.datacluster.cluster import Cluster
+from godwit.datacluster.ddl.statements import CreateFeed, DropFeed
 from godwit.datacluster.feeding import Feeding, posted
-from godwit.datacluster.segments import FullError
+from godwit.datacluster.log.segments import FullError
 from godwit.datacluster.settings import DataClusterSettings
-from godwit.datacluster.showing import channels_shown, datasets_shown, one_channel_shown
-from godwit.datacluster.statements import CreateFeed, DropFeed
-from godwit.rest import datacluster as api
-from godwit.rest.answering import application, json_response, metrics_route
-from godwit.rest.errors import RestError
-from godwit.rest.operations import Answer, Asked, served
-from godwit.rest.serving import serve
+from godwit.datacluster.views import channel_view, channel_views, dataset_views
+from godwit.http.application import application, json_response, metrics_route
+from godwit.http.errors import RestError
+from godwit.http.operations import Answer, Asked, served
+from godwit.http.serving import serve
+from godwit.protocol.addresses import address
 from godwit.spark.session import spark_session
-from godwit.wire.addresses import address
 
 log = logging.getLogger("godwit.datacluster")
 
-#: For a feed to be in effect, when it is created.
+#: How long the creation of a feed waits until the feed is in effect.
 FEED_S = 10.0
 THREADS = 16
 
@@ -73,7 +72,7 @@ class DataClusterServer:
         except BaseException:
             await self._stack.aclose()
             raise
-        log.info("answering", extra={"url": self.url})
+        log.info("listening", extra={"url": self.url})
         return self
 
     async def _start(self) -> None:
@@ -86,25 +85,25 @@ class DataClusterServer:
         spark = await asyncio.to_thread(
             spark_session, settings.master, application=f"godwit {settings.name}"
         )
-        spark.sparkContext.setLogLevel("OFF")  # What fails is raised here, and logged by us.
+        spark.sparkContext.setLogLevel("OFF")  # Failures are raised, and logged by us.
         self._stack.push_async_callback(asyncio.to_thread, spark.stop)
         self._cluster = await asyncio.to_thread(Cluster, spark, settings, on_results=on_results)
         self._stack.push_async_callback(asyncio.to_thread, self._cluster.close)
         self._feeding = Feeding(
-            self._cluster.landing, name=settings.name, url=settings.broker, secret=settings.secret
+            self._cluster.datasets, name=settings.name, url=settings.broker, secret=settings.secret
         )
         self._stack.push_async_callback(self._feeding.stop)
         self._feeding.start_all()
         listening = serve(self._application(), *address(settings.listen))
         self.url = await self._stack.enter_async_context(listening)
-        self._stack.callback(self._let_go)
+        self._stack.callback(self._release_waiting)
 
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
         log.info("stopped")
 
-    def _let_go(self) -> None:
-        """Of brokers that wait for results."""
+    def _release_waiting(self) -> None:
+        """Answer the brokers that wait for notices."""
         self._is_stopping = True
         self._announce()
 
@@ -112,23 +111,24 @@ class DataClusterServer:
         self._has_results.set()
         self._has_results = asyncio.Event()
 
-    # -- answering -----------------------------------------------------------------------------
+    # -- operations ----------------------------------------------------------------------------
 
     def _application(self) -> Starlette:
-        brokers, cluster = self.cluster.brokers, self.cluster
+        cluster, brokers = self.cluster, self.cluster.channels.brokers
         return application(
             [
-                served(api.CREATE_BROKER, _in_thread(brokers.create_broker)),
+                served(api.CREATE_BROKER, _in_thread(self._create_broker)),
                 served(api.SUBSCRIBE, _in_thread(brokers.subscribe)),
-                served(api.UNSUBSCRIBE, self._unsubscribe),
+                served(api.UNSUBSCRIBE, _in_thread(self._unsubscribe)),
                 served(api.NOTICES, self._notices),
                 served(api.PULL, _in_thread(brokers.pull)),
                 served(api.CREATE_CHANNEL, self._create_channel),
                 served(api.STATEMENT, self._statement),
+                served(api.SKIP_EXECUTION, _in_thread(self._skip_execution)),
                 served(api.RECORDS, self._records),
                 served(api.LOAD, self._load),
-                served(api.DATASETS, _in_thread(lambda _: datasets_shown(cluster))),
-                served(api.CHANNELS, _in_thread(lambda _: channels_shown(cluster.channels))),
+                served(api.DATASETS, _in_thread(lambda _: dataset_views(cluster))),
+                served(api.CHANNELS, _in_thread(lambda _: channel_views(cluster.channels))),
                 served(api.CHANNEL, _in_thread(self._channel)),
                 served(api.EXPLAIN, _in_thread(self._explain)),
             ],
@@ -138,22 +138,25 @@ class DataClusterServer:
         )
 
     async def _healthz(self, _request: Request) -> Response:
-        ingestion = {each.dataset: each.reason for each in self.cluster.landing.troubles()}
+        ingestion = {each.dataset: each.reason for each in self.cluster.datasets.troubles()}
         shown = {"feeds": self.feeding.troubles, "ingestion": ingestion}
         is_healthy = not any(shown.values())
         return json_response(
             {"healthy": is_healthy, **shown}, status_code=200 if is_healthy else 503
         )
 
-    async def _unsubscribe(self, request: Unsubscribe) -> api.Done:
-        await asyncio.to_thread(self.cluster.brokers.unsubscribe, request)
+    def _create_broker(self, request: api.CreateBroker) -> api.BrokerCreated:
+        return self.cluster.channels.brokers.create_broker(request, now_s=time.time())
+
+    def _unsubscribe(self, request: api.Unsubscribe) -> api.Done:
+        self.cluster.channels.brokers.unsubscribe(request, now_s=time.time())
         return api.Done()
 
-    async def _notices(self, request: NoticesAfter) -> Notices:
+    async def _notices(self, request: api.NoticesAfter) -> api.Notices:
         deadline_s = asyncio.get_running_loop().time() + request.wait_s
         while True:
             has_results = self._has_results
-            found = await asyncio.to_thread(self.cluster.brokers.notices, request)
+            found = await asyncio.to_thread(self.cluster.channels.brokers.notices, request)
             if found.notices or found.through > request.after or self._is_stopping:
                 return found
             try:
@@ -162,7 +165,7 @@ class DataClusterServer:
             except TimeoutError:
                 return found
 
-    async def _create_channel(self, request: api.CreateChannel) -> api.Done:
+    async def _create_channel(self, request: api.ChannelStatementText) -> api.Done:
         return await self._statement(api.Statement(request.statement))
 
     async def _statement(self, request: api.Statement) -> api.Done:
@@ -174,22 +177,29 @@ class DataClusterServer:
             await self.feeding.end(statement.name)
         return api.Done(type(statement).__name__)
 
+    def _skip_execution(self, request: api.SkipExecution) -> api.ExecutionSkipped:
+        skipped = self.cluster.skip(request.channel)
+        if skipped is None:
+            reason = f"channel {request.channel} has no planned execution to skip"
+            raise RestError(409, reason)
+        return api.ExecutionSkipped(skipped.number, skipped.attempts, skipped.error)
+
     async def _wait_for(self, feed: str) -> None:
         if self.settings.broker is None:
             return
-        with contextlib.suppress(TimeoutError):  # It is there; its trouble can be seen.
+        with contextlib.suppress(TimeoutError):  # The feed exists; /healthz shows its trouble.
             async with asyncio.timeout(FEED_S):
                 await self.feeding.in_effect(feed)
 
     async def _records(self, request: api.Records) -> api.Taken:
-        inbox = await asyncio.to_thread(self.cluster.landing.inbox, request.dataset)
+        inbox = await asyncio.to_thread(self.cluster.datasets.inbox, request.dataset)
         records = [bytes(record) for record in request.records]
         try:
             if request.producer is not None:
                 incoming = posted(records, request.producer, request.first_sequence)
                 taken = await asyncio.to_thread(inbox.take, incoming)
             else:
-                async with self._posting:  # Numbers must rise in the order of arrival.
+                async with self._posting:  # Sequence numbers must rise in the order of arrival.
                     incoming = posted(records, "", time.time_ns())
                     taken = await asyncio.to_thread(inbox.take, incoming)
         except FullError as error:
@@ -197,13 +207,13 @@ class DataClusterServer:
         self.records_taken += taken.accepted
         return api.Taken(taken.accepted, taken.rejected, taken.duplicates)
 
-    async def _load(self, request: api.Load) -> api.Done:
+    async def _load(self, request: api.LoadFile) -> api.Done:
         path = Path(request.path)
-        count = await asyncio.to_thread(self.cluster.landing.load, request.dataset, path)
+        count = await asyncio.to_thread(self.cluster.datasets.load, request.dataset, path)
         return api.Done(f"{count} records")
 
-    def _channel(self, request: api.Named) -> api.ChannelShown:
-        return one_channel_shown(self.cluster.channels, request.name)
+    def _channel(self, request: api.Named) -> api.ChannelView:
+        return channel_view(self.cluster.channels, request.name)
 
     def _explain(self, request: api.Named) -> api.Explained:
         explained = self.cluster.channels.explain(request.name)
@@ -224,23 +234,23 @@ class _Collector(Collector):
     def collect(self) -> Iterable[Metric]:
         cluster = self._server.cluster
         yield CounterMetricFamily(
-            "godwit_records_posted", "Records taken over HTTP.", self._server.records_taken
+            "godwit_records_posted", "Records accepted over HTTP.", self._server.records_taken
         )
         rows = GaugeMetricFamily("godwit_dataset_rows", "Records stored.", labels=["dataset"])
         waiting = GaugeMetricFamily(
-            "godwit_dataset_waiting_bytes", "Taken, and not ingested.", labels=["dataset"]
+            "godwit_dataset_waiting_bytes", "Accepted, not ingested yet.", labels=["dataset"]
         )
-        for dataset in datasets_shown(cluster).datasets:
+        for dataset in dataset_views(cluster).datasets:
             rows.add_metric([dataset.name], dataset.rows)
             waiting.add_metric([dataset.name], dataset.waiting_bytes)
         yield from (rows, waiting)
         subscriptions = GaugeMetricFamily(
-            "godwit_be_subscriptions", "Back-end subscriptions in force.", labels=["channel"]
+            "godwit_channel_subscriptions", "BE subscriptions in force.", labels=["channel"]
         )
         took = GaugeMetricFamily(
-            "godwit_execution_seconds", "Of the last execution.", labels=["channel"]
+            "godwit_execution_seconds", "Duration of the last execution.", labels=["channel"]
         )
-        for channel in channels_shown(cluster.channels).channels:
+        for channel in channel_views(cluster.channels).channels:
             subscriptions.add_metric([channel.name], channel.subscriptions)
             if channel.last and channel.last[0].took_s is not None:
                 took.add_metric([channel.name], channel.last[0].took_s)

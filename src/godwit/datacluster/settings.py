@@ -1,4 +1,4 @@
-"""What can be set for the data cluster.  docs/datacluster.md explains each key.
+"""Settings of the data cluster.  docs/datacluster.md explains each key.
 
 listen = "127.0.0.1:7600"
 folder = "datacluster"
@@ -12,11 +12,14 @@ from typing import Annotated
 
 import msgspec
 
+from godwit.api.datacluster_api import LISTEN
 from godwit.config import read
+from godwit.datacluster.channels.channel_service import ChannelSettings
+from godwit.datacluster.datasets.ingestion import IngestionSettings
+from godwit.datacluster.log.feed_log import LogSettings
 from godwit.errors import UsageError
-from godwit.rest.datacluster import LISTEN
-from godwit.wire.addresses import address, url_address
-from godwit.wire.frames import Name
+from godwit.protocol.addresses import address, url_address
+from godwit.protocol.frames import Name
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400)]
 Bytes = Annotated[int, msgspec.Meta(ge=65_536)]
@@ -24,50 +27,52 @@ Bytes = Annotated[int, msgspec.Meta(ge=65_536)]
 
 class DataClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     listen: str = LISTEN
-    """HOST:PORT; port 0 is any free one."""
+    """HOST:PORT; port 0 selects a free port."""
 
     folder: str = "datacluster"
-    """Everything that outlives the process; relative to where it is started."""
+    """All persistent state; relative to the working directory."""
 
     name: Name = "datacluster"
-    """Its feeds are clients of the broker network, and have names that begin with it."""
+    """Prefix of the names of its feeds, which are clients of the broker network."""
 
     broker: str | None = None
-    """godwit://HOST:PORT, where feeds subscribe; without one nothing is fed but over HTTP."""
+    """godwit://HOST:PORT where feeds subscribe; without it records arrive only over HTTP."""
 
     secret: str = ""
-    """Of the network.  Who asks from another machine shows it to us, and feeds to their broker."""
+    """The network's secret: required from other machines, and sent by feeds to their broker."""
 
     master: str = "local[*]"
     """Where Spark runs: local[N], or spark://HOST:PORT, with the folder on a shared disk."""
 
-    waiting_bytes_max: Bytes = 512 * 2**20
-    """What may wait for ingestion, for each dataset; then publishers wait."""
+    waiting_bytes_max: Bytes = LogSettings().waiting_bytes_max
+    """Limit of the log of each dataset; beyond it, publishers wait."""
 
-    interval_s: Annotated[float, msgspec.Meta(ge=0, le=3_600)] = 0.25
-    """Between ingest batches, at least."""
+    interval_s: Annotated[float, msgspec.Meta(ge=0, le=3_600)] = IngestionSettings().interval_s
+    """Minimum time between ingest batches."""
 
     keeps_history: bool = False
-    """Of datasets with a key, keep records also when there are later ones; and no retention."""
+    """Keep all records of datasets with a key, not only the latest; no retention."""
 
     retention_s: Seconds | None = None
-    """Records of datasets without a key are kept so long; for ever unless it is set."""
+    """How long records of datasets without a key are kept; for ever if not set."""
 
     retention_bytes: Bytes | None = None
-    """... or while the dataset is not larger than that."""
+    """Size limit of datasets without a key; the oldest records are deleted first."""
 
-    offline_s: Seconds = 3_600.0
-    """A subscriber that left without a word may come back, also elsewhere, for results since."""
+    offline_s: Seconds = ChannelSettings().offline_s
+    """How long results are kept for a subscriber that is offline; it may return at any broker."""
 
-    results_s: Seconds = 86_400.0
-    """How long results are kept that nobody has acknowledged."""
+    results_s: Seconds = ChannelSettings().keep_s
+    """How long results without an acknowledgement are kept."""
 
     def __post_init__(self) -> None:
         address(self.listen)
         if self.broker is not None:
             url_address(self.broker)
         if not self.master.startswith(("local", "spark://")):
-            raise UsageError(f"{self.master!r} is no master: write local[N] or spark://HOST:PORT")
+            raise UsageError(
+                f"{self.master!r} is not a Spark master: write local[N] or spark://HOST:PORT"
+            )
 
 
 def load_settings(path: Path) -> DataClusterSettings:

@@ -1,13 +1,20 @@
-"""The experiments, by name.  Each of these modules declares one, `EXPERIMENT`; lab/ carries it out.
+"""The experiments, by name.  Each folder declares one, `EXPERIMENT`; lab/ runs it.
 
-static_tree.py    the tree that everything else is compared with; how it is run: static_tree_runs.py
-broker_model.py   one broker against queueing theory
-covering.py       what covering saves
-grape_enterprise.py, grape_random.py, grape_weights.py, placement_sampling.py
-                  POP and GRAPE; how they are run: relocating.py
-bad_simulation.py staged load balancing; how it is run: balancing_rounds.py
-bad_prototype.py  ... of the emergency scenario; how it is run: prototype_runs.py
-watched.py        a simulation with a trace and the oracle: how most experiments run theirs
+static_tree/         the tree without any policy, the baseline for others
+broker_model/        one broker against queueing theory
+covering/            what covering saves
+placement/           what the next four, about POP and GRAPE, share
+grape_enterprise/    a few subscribers want everything and sit together
+grape_random/        subscribers are mixed at random
+grape_weights/       what a weight between load and delay buys
+placement_sampling/  how many publications to trace before deciding
+bad_simulation/      staged load balancing in virtual time
+bad_prototype/       staged load balancing of the emergency scenario, simulated and live
+watched.py           a simulation with a trace and the oracle, as most experiments run theirs
+
+In each folder: experiment.py is the declaration, runs.py plays a case and leaves a trace,
+measures.py turns the trace into numbers, claims.py has the claims with their rules, figures.py the
+figures.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ from godwit.experiments import (
     placement_sampling,
     static_tree,
 )
-from godwit.lab.experiment import Experiment
+from godwit.lab.declaration import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT

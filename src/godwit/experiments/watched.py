@@ -1,4 +1,4 @@
-"""A simulation that leaves a trace and that the oracle watches: how experiments run theirs."""
+"""Runs a simulation that is traced and checked by the oracle, as most experiments do."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
+from godwit.simulation.simulation_trace import GAUGES_EVERY_S, SimulationTrace
 from godwit.simulation.simulator import Simulator
-from godwit.simulation.tracing import GAUGES_EVERY_S, Tracing
 from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
 
-#: Longer than a message takes over a few links without a queue.
+#: Longer than a message takes over a few links without queues.
 LINKS_S = 1.0
 
 
@@ -23,13 +23,13 @@ def run_watched(
     until_s: float,
     gauges_every_s: float = GAUGES_EVERY_S,
 ) -> None:
-    """Run what `build` makes for these observers until then, and on until all queues are empty.
+    """Run the simulator that `build` makes until `until_s`, and on until all queues are empty.
 
-    A delivery that is lost, twice, unasked or out of order is an error.
+    A delivery that is lost, duplicate, unwanted or out of order is an error.
     """
     oracle = Oracle()
     with TraceWriter(folder) as writer:
-        tracing = Tracing(Recorder(writer))
+        tracing = SimulationTrace(Recorder(writer))
         simulator = build((tracing, oracle))
         tracing.read_gauges(simulator, every_s=gauges_every_s)
         simulator.run(until_s=until_s)
@@ -40,5 +40,5 @@ def run_watched(
     wrong = "; ".join(map(str, oracle.violations[:3]))
     assert oracle.is_satisfied, f"{oracle.violation_count} violations: {wrong}"
     refused = [refusal for client in simulator.clients.values() for refusal in client.refusals]
-    assert not refused, f"a broker refused something: {refused[0].reason}"
-    assert oracle.deliveries, "a run without deliveries shows nothing"
+    assert not refused, f"a broker refused a request: {refused[0].reason}"
+    assert oracle.deliveries, "the run has no deliveries"

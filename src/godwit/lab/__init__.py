@@ -1,18 +1,18 @@
-"""The instrument: experiments, and metrics over traces, on Spark.
+"""Runs experiments, measures their traces on Spark, judges their claims, and reports.
 
-experiment.py  what an experiment is; claims.py: what it is to show, and when it has
-runner.py      carries it out: workers.py plays, measuring.py measures, cache.py keeps,
-               code_version.py knows when to forget, progress.py tells
-summary.py     what came of it, as data; tables.py, plots.py, report.py: to look at
+declaration.py   what an experiment is: cases, seeds, run, measure, claims, figures
+rules.py         what a claim is, and the rules that decide it
+runner.py        runs an experiment: plays what is not in the cache, and measures it
+workers.py       plays runs in several processes
+measuring.py     turns traces into numbers, in threads with one Spark session
+cache.py         stores the numbers of complete runs
+code_version.py  the version of the code behind a run; earlier runs of other code are void
+progress.py      shows how far a computation is
+summary.py       numbers over seeds and verdicts, as data
+text_tables.py   a summary as tables, for the terminal and for pages
+plots.py         figures for pages
+report.py        a page for each experiment, and the score of all
+metrics/         metrics over the tables of a trace
 
-java.py      a Java for Spark: the machine's, or one from Python's registry
-spark.py     one Spark session, and traces as data frames
-stages.py    what a metric is: a function from declared tables to a declared table
-numbers.py   results of stages as plain numbers
-metrics.py   all stages by name; they are in the modules below
-rates.py     how busy brokers were
-paths.py     how far and how long publications travelled, and who only passed them on
-traffic.py   how many messages of which kind, and how evenly the load was spread
-queueing.py  how long messages waited, and how many
-profiles.py  which publications each subscriber received, as bits: the planners' input
+Read declaration.py first.  The experiments are in experiments/.
 """

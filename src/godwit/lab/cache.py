@@ -1,15 +1,15 @@
-"""Where results are kept, so that a run is made once.
+"""Stores the numbers of complete runs, so that each is made once.
 
-    FOLDER/static-tree/lock                    held by whoever carries the experiment out
+    FOLDER/static-tree/lock                    held while the experiment is run
                        KEY/result.json         the numbers
-                       KEY/trace/              what they were computed from; removed unless kept
+                       KEY/trace/              the trace; removed unless kept
 
 The key of a run is a digest of the experiment's name, the case, the seed and the version of the
 code (code_version.py).
 
-K1  A run is complete if and only if it has a `result.json`: that is renamed into place.
-K2  Only the holder of the lock changes anything.  What it finds incomplete was interrupted, and is
-    removed.
+K1  A run is complete if and only if it has a `result.json`, which is renamed into place.
+K2  Only the holder of the lock changes anything.  Incomplete runs that it finds were interrupted,
+    and are removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Self
 
 from godwit.errors import UsageError
 from godwit.lab.code_version import code_version
-from godwit.lab.experiment import Case, Experiment, Measured
+from godwit.lab.declaration import Case, Experiment, Measured
 
 KEY_CHARACTERS = 16
 
@@ -37,8 +37,8 @@ def default_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A case, to be played from a seed."""
+class PlannedRun:
+    """A case and the seed to run it with."""
 
     case: Case
     seed: int
@@ -52,7 +52,7 @@ def described(case: Case) -> str:
 
 
 class Cache:
-    """The runs of one experiment; a context, which holds the lock."""
+    """The stored runs of one experiment; a context manager that holds the lock."""
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
         self._folder = folder / experiment.name
@@ -92,7 +92,7 @@ class Cache:
             os.close(self._lock)
             self._lock = None
 
-    def find(self, run: Run) -> Measured | None:
+    def find(self, run: PlannedRun) -> Measured | None:
         """The numbers of a run, if it is complete."""
         try:
             stored = json.loads(_result(self._run_folder(run)).read_bytes())
@@ -100,17 +100,17 @@ class Cache:
             return None
         return Measured(run.case, run.seed, stored["values"])
 
-    def begin(self, run: Run) -> Path:
+    def begin(self, run: PlannedRun) -> Path:
         """An empty folder for the trace of a run."""
         shutil.rmtree(self._run_folder(run), ignore_errors=True)
         trace = self.trace(run)
         trace.mkdir(parents=True)
         return trace
 
-    def trace(self, run: Run) -> Path:
+    def trace(self, run: PlannedRun) -> Path:
         return self._run_folder(run) / "trace"
 
-    def finish(self, run: Run, values: dict[str, float], *, keep_trace: bool) -> None:
+    def finish(self, run: PlannedRun, values: dict[str, float], *, keep_trace: bool) -> None:
         """The run is complete."""
         folder = self._run_folder(run)
         result = {"case": dict(run.case), "seed": run.seed, "values": values}
@@ -120,13 +120,13 @@ class Cache:
         if not keep_trace:
             shutil.rmtree(folder / "trace")
 
-    def fail(self, run: Run, traceback: str) -> Path:
-        """The run went wrong: where it is written how."""
-        told = self._run_folder(run) / "error.txt"
-        told.write_text(traceback)
-        return told
+    def fail(self, run: PlannedRun, traceback: str) -> Path:
+        """Store the traceback of a failed run; the path of the file."""
+        path = self._run_folder(run) / "error.txt"
+        path.write_text(traceback)
+        return path
 
-    def _run_folder(self, run: Run) -> Path:
+    def _run_folder(self, run: PlannedRun) -> Path:
         of = [self._experiment, sorted(run.case.items()), run.seed, self._version]
         key = hashlib.sha256(json.dumps(of).encode()).hexdigest()
         return self._folder / key[:KEY_CHARACTERS]

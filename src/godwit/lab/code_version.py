@@ -1,10 +1,13 @@
-"""Of which code a result is: a digest of every module of ours that a run goes through.
+"""The version of the code behind a result: a digest of every module that a run goes through.
 
-These are the modules in which the experiment's `run` and `measure` are written, whatever they
-import, directly or not, and what the experiment says it `uses` besides (what it starts in other
-processes, say).  A source counts as the tree that Python reads of it, without docstrings and
-without the declaration `EXPERIMENT = ...`: to mend a comment, a remark or a claim voids nothing
-that was run.  (To mend a figure does, if it is drawn in the same module.)
+These are the modules that define the experiment's `run` and `measure`, all that they import,
+directly or not, and what the experiment declares in `uses` (what it starts in other processes, for
+example).
+
+V1  A change of code in one of these modules voids earlier runs.
+V2  A change of comments, docstrings, `EXPERIMENT = ...` and `MEASURES = ...` does not, nor does
+    one of claims, figures and remarks in modules of their own.  An import of `EXPERIMENT`, as in
+    the `__init__.py` of an experiment's folder, is not followed.
 """
 
 from __future__ import annotations
@@ -17,21 +20,29 @@ from pathlib import Path
 
 import godwit
 from godwit.errors import UsageError
-from godwit.lab.experiment import Experiment
+from godwit.lab.declaration import Experiment
 
 PACKAGE = Path(godwit.__file__).parent
-#: What declares, carries out and reports changes no number.
-MACHINERY = frozenset(
-    PACKAGE / "lab" / f"{name}.py"
-    for name in (
-        "cache", "claims", "code_version", "experiment", "java", "measuring", "plots", "progress",
-        "report", "runner", "spark", "summary", "workers",
-    )
-)  # fmt: skip
-DECLARATION = "EXPERIMENT"
+#: Declares, runs and reports experiments; changes no number.
+MACHINERY = frozenset((PACKAGE / "lab").glob("*.py")) | {
+    PACKAGE / "spark" / "java.py",
+    PACKAGE / "spark" / "session.py",
+}
+#: Names of values that describe an experiment and its numbers, and do not make them.
+DECLARATIONS = ("EXPERIMENT", "MEASURES")
 
 
 def code_version(experiment: Experiment) -> str:
+    found = sources(experiment)
+    digest = hashlib.sha256()
+    for path in sorted(found):
+        digest.update(path.name.encode())
+        digest.update(ast.dump(found[path]).encode())
+    return digest.hexdigest()
+
+
+def sources(experiment: Experiment) -> dict[Path, ast.Module]:
+    """The modules that a run goes through, each as the code that counts."""
     found: dict[Path, ast.Module] = {}
     to_read = [Path(inspect.getfile(experiment.run)), Path(inspect.getfile(experiment.measure))]
     for name in experiment.uses:
@@ -42,11 +53,7 @@ def code_version(experiment: Experiment) -> str:
             continue
         found[path] = _tree(path)
         to_read += _imported(found[path])
-    digest = hashlib.sha256()
-    for path in sorted(found):
-        digest.update(path.name.encode())
-        digest.update(ast.dump(found[path]).encode())
-    return digest.hexdigest()
+    return found
 
 
 def _used(name: str, experiment: Experiment) -> list[Path]:
@@ -54,7 +61,7 @@ def _used(name: str, experiment: Experiment) -> list[Path]:
     place = PACKAGE.joinpath(*name.split("."))
     found = list(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
     if not found or not found[0].exists():
-        raise UsageError(f"{experiment.name} uses {name}, and there is no godwit.{name}")
+        raise UsageError(f"{experiment.name} uses {name}, but there is no godwit.{name}")
     return found
 
 
@@ -64,7 +71,7 @@ def _imported(tree: ast.Module) -> Iterator[Path]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            # What is imported is a module itself, or in a module.
+            # An imported name is a module itself, or is defined in one.
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         else:
             continue
@@ -86,16 +93,19 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _is_declaration(statement: ast.stmt) -> bool:
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ast.AnnAssign):
-        targets = [statement.target]
-    return any(isinstance(target, ast.Name) and target.id == DECLARATION for target in targets)
+    """Makes a declaration, or imports only that."""
+    names: list[str] = []
+    if isinstance(statement, ast.ImportFrom):
+        names = [alias.name for alias in statement.names]
+    elif isinstance(statement, ast.Assign):
+        names = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        names = [statement.target.id]
+    return bool(names) and all(name in DECLARATIONS for name in names)
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    """A docstring, of whatever stands before it."""
+    """A docstring, of a module, class, function or attribute."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
         return False
     return isinstance(statement.value.value, str)

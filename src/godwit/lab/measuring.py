@@ -1,7 +1,7 @@
 """Turns traces into numbers, in threads beside the runs, with one Spark session.
 
-Spark takes seconds to start, so it is started before there is anything to measure.  What a trace
-of ordinary size costs is mostly the planning of the query, which uses one processor: hence threads.
+Spark takes seconds to start, so it is started before there is anything to measure.  For a trace of
+ordinary size most of the time is query planning, which uses one processor: hence threads.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from queue import SimpleQueue
 from pyspark.sql import SparkSession
 
 from godwit.errors import GodwitError, UsageError
-from godwit.lab.cache import Run
-from godwit.lab.experiment import Experiment
-from godwit.lab.reading import read_trace
+from godwit.lab.cache import PlannedRun
+from godwit.lab.declaration import Experiment
+from godwit.lab.metrics.reading import read_trace
 from godwit.lab.workers import Failure
 from godwit.spark.session import spark_session
 
@@ -26,19 +26,19 @@ THREADS = 2
 
 
 class Measuring:
-    """`take` hands over a trace; `on_measured` is told its numbers, in one of the threads."""
+    """`take` queues a trace; `on_measured` is called with its numbers, in one of the threads."""
 
     def __init__(
         self,
         experiment: Experiment,
         master: str,
-        on_measured: Callable[[Run, dict[str, float]], None],
+        on_measured: Callable[[PlannedRun, dict[str, float]], None],
         *,
         session: SparkSession | None = None,
     ) -> None:
-        """Without a session it starts one of its own, and stops it."""
-        self.failed: tuple[Run | None, Failure] | None = None
-        """The run that could not be measured; none, if Spark did not start."""
+        """Without a session it starts one, and stops it in the end."""
+        self.failed: tuple[PlannedRun | None, Failure] | None = None
+        """The run that could not be measured; None if Spark did not start."""
 
         self._experiment = experiment
         self._master = master
@@ -47,10 +47,10 @@ class Measuring:
         self._is_own = session is None
         self._is_stopped = False
         self._reporting = threading.Lock()
-        """Nothing is reported any more once `stop` has had it."""
-        self._traces: SimpleQueue[tuple[Run, Path] | None] = SimpleQueue()
+        """Held while reporting; `stop` takes it, so that nothing is reported afterwards."""
+        self._traces: SimpleQueue[tuple[PlannedRun, Path] | None] = SimpleQueue()
         self._starting = threading.Lock()
-        # Daemons: nobody who wants to stop waits for Spark to start.
+        # Daemons: a process that stops does not wait for Spark to start.
         self._threads = [
             threading.Thread(target=self._measure_all, daemon=True) for _ in range(THREADS)
         ]
@@ -59,7 +59,7 @@ class Measuring:
         for thread in self._threads:
             thread.start()
 
-    def take(self, run: Run, trace: Path) -> None:
+    def take(self, run: PlannedRun, trace: Path) -> None:
         self._traces.put((run, trace))
 
     def finish(self) -> None:
@@ -70,7 +70,7 @@ class Measuring:
             thread.join()
 
     def stop(self) -> None:
-        """Let go of what is under way and of what waits."""
+        """Abandon current and queued traces."""
         with self._reporting:
             self._is_stopped = True
         for _ in self._threads:
@@ -95,22 +95,24 @@ class Measuring:
                 self._report(run, checked(self._experiment, values))
         except GodwitError as error:
             self.failed = run, Failure(str(error), traceback.format_exc())
-        except Exception as error:  # noqa: BLE001  It is told in the main thread.
-            first_line = str(error).partition("\n")[0]  # Spark's go on with a stack of Java's.
+        except Exception as error:  # noqa: BLE001  Reported in the main thread.
+            first_line = str(error).partition("\n")[
+                0
+            ]  # Spark's messages go on with a Java stack trace.
             sentence = f"{type(error).__name__}: {first_line}"
             self.failed = run, Failure(sentence, traceback.format_exc())
 
-    def _report(self, run: Run, values: dict[str, float]) -> None:
+    def _report(self, run: PlannedRun, values: dict[str, float]) -> None:
         with self._reporting:
             if not self._is_stopped:
                 self._on_measured(run, values)
 
 
 def checked(experiment: Experiment, values: dict[str, float]) -> dict[str, float]:
-    """The numbers in the order in which they are declared, each a number that is declared."""
-    strangers = values.keys() - experiment.measures.keys()
-    if strangers:
-        raise UsageError(f"{', '.join(sorted(strangers))}: no such measure is declared")
+    """The numbers in the order of their declaration; all must be declared and finite."""
+    undeclared = values.keys() - experiment.measures.keys()
+    if undeclared:
+        raise UsageError(f"{', '.join(sorted(undeclared))}: no such measure is declared")
     for name, value in values.items():
         if value is None or not isfinite(value):
             raise UsageError(f"{name} is {value}: there was nothing to measure")

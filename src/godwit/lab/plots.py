@@ -1,7 +1,7 @@
-"""Figures for the report.  An experiment draws into axes; here are size, style and file.
+"""Figures for the report: size, style and file.  The experiment draws into the axes.
 
-`lines` and `bars` are for experiments: a mark for the mean over seeds, and a whisker from the
-lowest seed to the highest.
+`lines` and `bars` help: a mark for the mean over seeds, and a whisker from the lowest seed to the
+highest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from godwit.lab.experiment import Figure, Results
+from godwit.lab.declaration import Figure, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,13 +28,13 @@ STYLE: dict[Any, Any] = {
     "errorbar.capsize": 4,
 }
 
-#: So that lines on top of each other, or without colours, can be told apart.
+#: Distinguish lines that coincide, or that are printed without colours.
 MARKERS, DASHES = "os^Dv", ("-", "--")
 
 
 def save(figure: Figure, results: Results, path: Path) -> None:
     """Draw a figure into a PNG file.  The same results give the same bytes."""
-    import matplotlib as mpl  # noqa: PLC0415  It takes a second, and only reports need it.
+    import matplotlib as mpl  # noqa: PLC0415  Takes a second; only reports need it.
     from matplotlib.figure import Figure as Canvas  # noqa: PLC0415
 
     with mpl.rc_context(STYLE):
@@ -70,7 +70,7 @@ def lines(
 def bars(
     axes: Axes, groups: Mapping[str, Results], measures: Mapping[str, str], *, factor: float = 1.0
 ) -> None:
-    """Beside each other for each measure (name -> label), a bar for each group."""
+    """For each measure (name -> label), a bar for each group."""
     width = 0.8 / len(groups)
     for number, (label, results) in enumerate(groups.items()):
         spreads = [_spread(results, name) for name in measures]
@@ -85,14 +85,14 @@ def bars(
 
 
 def doubling(axes: Axes, places: Sequence[float]) -> None:
-    """An x axis on which each doubling is a step, with these places marked."""
+    """A logarithmic x axis of base 2 with these ticks."""
     axes.set_xscale("log", base=2)
     axes.set_xticks(places, [f"{place:g}" for place in places])
     axes.minorticks_off()
 
 
 def logarithmic(axes: Axes) -> None:
-    """A y axis for what is far apart, marked at 1, 2, 5, 10, 20 ..."""
+    """A logarithmic y axis with ticks at 1, 2, 5, 10, 20 ..."""
     from matplotlib.ticker import LogLocator, NullLocator  # noqa: PLC0415
 
     axes.set_yscale("log")

@@ -1,4 +1,4 @@
-"""How far a long computation is: a bar on a terminal, a line for each run elsewhere."""
+"""Progress of an experiment: a bar on a terminal, a line for each run elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from godwit.lab.cache import Run
+from godwit.lab.cache import PlannedRun
 
 
 class Progress:
@@ -26,7 +26,7 @@ class Progress:
 
     @contextmanager
     def of(self, total: int, *, found: int) -> Iterator[None]:
-        """There are so many runs, of which some were found complete."""
+        """`total` runs, `found` of which are complete already."""
         self._total, self._found, self._done, self._bar = total, found, 0, None
         self._start_s = time.monotonic()
         if self._console.is_terminal and found < total:
@@ -48,7 +48,7 @@ class Progress:
         if found < total:
             self._say(f"{self._done} runs made in {_duration(time.monotonic() - self._start_s)}")
 
-    def done(self, run: Run) -> None:
+    def done(self, run: PlannedRun) -> None:
         self._done += 1
         if self._done == 1:
             self._first_s = time.monotonic()
@@ -60,11 +60,11 @@ class Progress:
             self._say(f"{at}/{self._total}  {run}  {left}".rstrip())
 
     def _left(self) -> str:
-        """As if those to come took as long as those that were made since the first."""
+        """Estimate from the runs made since the first."""
         to_come = self._total - self._found - self._done
         if not to_come:
             return "done"
-        if self._done == 1:  # Much of its time went into the start of Spark.
+        if self._done == 1:  # Its time includes the start of Spark.
             return ""
         each_s = (time.monotonic() - self._first_s) / (self._done - 1)
         return f"about {_duration(each_s * to_come)} left"

@@ -1,9 +1,9 @@
-"""Writes results down: a page for each experiment with its figures, and the score of all.
+"""Writes a page for each experiment with its figures, and the score of all.
 
-    FOLDER/index.md              the score, and how to get it again
+    FOLDER/index.md              the score, and how to reproduce it
            static-tree.md        question, setup, figures, claims, values, remarks
            static-tree-hops.png  ...
-           static-tree.json      the summary, of which the score is made
+           static-tree.json      the summary; the score is made from these
 
 The same results give the same bytes: no dates, no machine.
 """
@@ -15,17 +15,17 @@ from pathlib import Path
 
 import msgspec
 
-from godwit.lab import tables
-from godwit.lab.claims import Verdict
-from godwit.lab.experiment import Experiment, Results
+from godwit.lab import text_tables
+from godwit.lab.declaration import Experiment, Figure, NotMeasuredError, Results
 from godwit.lab.plots import save
+from godwit.lab.rules import Verdict
 from godwit.lab.summary import Summary, summarise
-from godwit.lab.tables import Grid, markdown
+from godwit.lab.text_tables import Grid, markdown
 
 INTRODUCTION = """\
 # Results
 
-What the experiments of Godwit found, beside what papers and theory say. The rule that decides a
+Results of the experiments, compared with what papers and theory state. The rule that decides a
 claim is fixed with the experiment, before it is run.
 
 reproduced
@@ -36,21 +36,24 @@ exceeded
 : better than stated
 
 not reproduced
-: all others; the page says why, as far as we know
+: worse than the rule allows; the page says why, as far as we know
+
+not measured at this scale
+: the claim is about cases that only a larger scale has
 
 """
 RERUN = """\
 
-## Run it again
+## Reproduce
 
 ```
-godwit lab list                        # what there is
+godwit lab list                        # the experiments
 godwit lab run NAME --scale small      # less than a minute
-godwit lab run NAME --scale paper      # the paper's sizes; complete runs are not made again
+godwit lab run NAME --scale paper      # the paper's sizes; complete runs are not repeated
 godwit lab report --scale paper        # writes these pages
 ```
 
-Simulated numbers depend on the seed and on nothing else. Those of live runs depend on the machine.
+Simulated numbers depend only on the seed. Those of live runs depend on the machine.
 """
 
 
@@ -58,11 +61,21 @@ def write_page(experiment: Experiment, scale: str, results: Results, folder: Pat
     """The page of one experiment, its figures and its summary."""
     folder.mkdir(parents=True, exist_ok=True)
     summary = summarise(experiment, scale, results)
-    for figure in experiment.figures:
-        save(figure, results, folder / f"{experiment.name}-{figure.name}.png")
-    (folder / f"{experiment.name}.md").write_text(page(experiment, summary))
+    drawn = [figure for figure in experiment.figures if _draw(figure, experiment, results, folder)]
+    (folder / f"{experiment.name}.md").write_text(page(experiment, summary, drawn))
     formatted = msgspec.json.format(summary.to_json(), indent=1)
     (folder / f"{experiment.name}.json").write_bytes(formatted + b"\n")
+
+
+def _draw(figure: Figure, experiment: Experiment, results: Results, folder: Path) -> bool:
+    """False for a figure of cases that were not measured at this scale."""
+    path = folder / f"{experiment.name}-{figure.name}.png"
+    try:
+        save(figure, results, path)
+    except NotMeasuredError:
+        path.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def write_index(experiments: Sequence[Experiment], folder: Path) -> None:
@@ -70,7 +83,7 @@ def write_index(experiments: Sequence[Experiment], folder: Path) -> None:
     (folder / "index.md").write_text(index(experiments, folder))
 
 
-def page(experiment: Experiment, summary: Summary) -> str:
+def page(experiment: Experiment, summary: Summary, figures: Sequence[Figure]) -> str:
     seeds = ", ".join(map(str, summary.seeds))
     command = (
         f"godwit lab run {experiment.name} --scale {summary.scale} --seeds {len(summary.seeds)}"
@@ -82,19 +95,19 @@ def page(experiment: Experiment, summary: Summary) -> str:
         f"{experiment.setup.strip()}\n",
         f"Scale *{summary.scale}*, seeds {seeds}: `{command}`.\n",
     ]
-    if experiment.figures:
+    if figures:
         sections.append("## Figures\n")
-        for figure in experiment.figures:
+        for figure in figures:
             file = f"{experiment.name}-{figure.name}.png"
             sections.append(f"![{figure.name}]({file})\n\n{figure.caption}\n")
     if summary.claims:
-        sections += ["## Claims\n", markdown(tables.claims(summary))]
-        sections.append("Of a shape, *measured* is the share of the seeds for which it holds.\n")
+        sections += ["## Claims\n", markdown(text_tables.claims(summary))]
+        sections.append("For a shape, *measured* is the share of the seeds for which it holds.\n")
     if experiment.remarks:
         sections += ["## Remarks\n", f"{experiment.remarks.strip()}\n"]
     sections += ["## Values\n", "Mean ± standard deviation over the seeds.\n"]
     sections.append(markdown(_meanings(experiment)))
-    sections += [markdown(grid) for grid in tables.values(summary)]
+    sections += [markdown(grid) for grid in text_tables.values(summary)]
     return "\n".join(sections)
 
 
@@ -104,18 +117,18 @@ def _meanings(experiment: Experiment) -> Grid:
 
 
 def index(experiments: Sequence[Experiment], folder: Path) -> str:
-    rows = []
-    total = dict.fromkeys(Verdict, 0)
+    found = []
     for experiment in experiments:
         path = folder / f"{experiment.name}.json"
-        if not path.exists():
-            continue
-        summary = Summary.from_json(path.read_bytes())
-        for verdict in Verdict:
-            total[verdict] += summary.count(verdict)
+        if path.exists():
+            found.append((experiment, Summary.from_json(path.read_bytes())))
+    total = {verdict: sum(each.count(verdict) for _, each in found) for verdict in Verdict}
+    shown = [each for each in Verdict if each is not Verdict.NOT_MEASURED or total[each]]
+    rows = []
+    for experiment, summary in found:
         link = f"[{experiment.name}]({experiment.name}.md)"
-        counts = [str(summary.count(verdict)) for verdict in Verdict]
+        counts = [str(summary.count(verdict)) for verdict in shown]
         rows.append([link, experiment.title, summary.scale, *counts])
-    rows.append(["all", "", "", *(str(count) for count in total.values())])
-    headings = ["experiment", "", "scale", *(verdict.value for verdict in Verdict)]
+    rows.append(["all", "", "", *(str(total[verdict]) for verdict in shown)])
+    headings = ["experiment", "", "scale", *(verdict.value for verdict in shown)]
     return INTRODUCTION + markdown(Grid(headings, rows)) + RERUN

@@ -1,9 +1,8 @@
-"""Carries an experiment out: plays what is not in the cache, measures it, and keeps the numbers.
+"""Runs an experiment: plays the runs that are not in the cache, measures them, stores the numbers.
 
     runs (case x seed)  --> processes: a trace for each  --> a thread with Spark: numbers for each
 
-A run that fails stops all.  What was complete by then stays, as it does on Ctrl-C, and is not run
-again.
+A run that fails stops all others.  Complete runs stay, as after Ctrl-C, and are not repeated.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from godwit.errors import GodwitError, UsageError
-from godwit.lab.cache import Cache, Run
-from godwit.lab.experiment import Case, Experiment, Results, Scale
+from godwit.lab.cache import Cache, PlannedRun
+from godwit.lab.declaration import Case, Experiment, Results, Scale
 from godwit.lab.measuring import Measuring
 from godwit.lab.progress import Progress
 from godwit.lab.workers import Failure, in_processes
@@ -27,18 +26,18 @@ from godwit.spark.session import LOCAL
 
 
 class RunError(GodwitError):
-    """A run of an experiment went wrong: says which, and how to run it by itself."""
+    """A run of an experiment failed.  The message says which, and how to repeat it alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """With what an experiment is carried out.  None of it changes a number."""
+class RunOptions:
+    """How an experiment is run.  None of these options changes a number."""
 
     jobs: int
     cache: Path
     master: str = LOCAL
     session: SparkSession | None = None
-    """One that is there already; without, one is started at the master, and stopped."""
+    """An existing session; default: one is started at the master, and stopped."""
 
     keep_traces: bool = False
 
@@ -49,8 +48,8 @@ def planned(
     *,
     seeds: Sequence[int] | None = None,
     only: Mapping[str, str] | None = None,
-) -> list[Run]:
-    """The runs of an experiment at a scale; only those of the cases with these values, as text."""
+) -> list[PlannedRun]:
+    """The runs of an experiment at a scale; with `only`, of cases with these values, as text."""
     declared = scale_named(experiment, scale)
     cases, once = (
         [case for case in some if _has(case, only or {})]
@@ -62,8 +61,8 @@ def planned(
             f" {' '.join(f'{name}={value}' for name, value in (only or {}).items())}"
         )
     numbers = seeds if seeds is not None else range(1, declared.seeds + 1)
-    repeated = [Run(case, seed) for case in cases for seed in numbers]
-    return repeated + [Run(case, seed) for case in once for seed in numbers[:1]]
+    repeated = [PlannedRun(case, seed) for case in cases for seed in numbers]
+    return repeated + [PlannedRun(case, seed) for case in once for seed in numbers[:1]]
 
 
 def scale_named(experiment: Experiment, scale: str) -> Scale:
@@ -79,49 +78,58 @@ def _has(case: Case, only: Mapping[str, str]) -> bool:
     return all(name in case and str(case[name]) == value for name, value in only.items())
 
 
-def carry_out(
-    experiment: Experiment, scale: str, runs: Sequence[Run], means: Means, progress: Progress
+def run_experiment(
+    experiment: Experiment,
+    scale: str,
+    runs: Sequence[PlannedRun],
+    options: RunOptions,
+    progress: Progress,
 ) -> Results:
     """The numbers of these runs, in their order."""
-    with Cache(means.cache, experiment) as cache:
+    with Cache(options.cache, experiment) as cache:
         todo = [run for run in runs if cache.find(run) is None]
         with progress.of(len(runs), found=len(runs) - len(todo)):
             if todo:
-                _Carrying(experiment, scale, means, cache, progress).out(todo)
+                _Runner(experiment, scale, options, cache, progress).run(todo)
         measured = [cache.find(run) for run in runs]
     return Results([each for each in measured if each is not None])
 
 
-class _Carrying:
+class _Runner:
     def __init__(
-        self, experiment: Experiment, scale: str, means: Means, cache: Cache, progress: Progress
+        self,
+        experiment: Experiment,
+        scale: str,
+        options: RunOptions,
+        cache: Cache,
+        progress: Progress,
     ) -> None:
         self._experiment = experiment
         self._scale = scale
-        self._means = means
+        self._options = options
         self._cache = cache
         self._progress = progress
         self._measuring = Measuring(
-            experiment, means.master, self._on_measured, session=means.session
+            experiment, options.master, self._on_measured, session=options.session
         )
 
-    def out(self, todo: Sequence[Run]) -> None:
+    def run(self, todo: Sequence[PlannedRun]) -> None:
         alone = [run for run in todo if self._experiment.alone(run.case)]
         together = [run for run in todo if run not in alone]
         self._measuring.start()
         try:
-            played: list[Run] = []
+            played: list[PlannedRun] = []
             self._play_all(alone, played.append, jobs=1)
-            for run in played:  # Not earlier: Spark would be in the way of the others.
+            for run in played:  # Not earlier: Spark would disturb the others.
                 self._measure(run)
-            self._play_all(together, self._measure, jobs=self._means.jobs)
+            self._play_all(together, self._measure, jobs=self._options.jobs)
             self._measuring.finish()
             self._check_measuring()
         finally:
             self._measuring.stop()
 
     def _play_all(
-        self, runs: Iterable[Run], on_played: Callable[[Run], None], *, jobs: int
+        self, runs: Iterable[PlannedRun], on_played: Callable[[PlannedRun], None], *, jobs: int
     ) -> None:
         playing = ((run, self._play(run)) for run in runs)
         with closing(in_processes(playing, jobs=jobs)) as done:
@@ -131,28 +139,28 @@ class _Carrying:
                 self._check_measuring()
                 on_played(run)
 
-    def _play(self, run: Run) -> Callable[[], None]:
+    def _play(self, run: PlannedRun) -> Callable[[], None]:
         return partial(self._experiment.run, dict(run.case), run.seed, self._cache.begin(run))
 
-    def _measure(self, run: Run) -> None:
+    def _measure(self, run: PlannedRun) -> None:
         self._measuring.take(run, self._cache.trace(run))
 
-    def _on_measured(self, run: Run, values: dict[str, float]) -> None:
-        self._cache.finish(run, values, keep_trace=self._means.keep_traces)
+    def _on_measured(self, run: PlannedRun, values: dict[str, float]) -> None:
+        self._cache.finish(run, values, keep_trace=self._options.keep_traces)
         self._progress.done(run)
 
     def _check_measuring(self) -> None:
         if self._measuring.failed is not None:
             raise self._error(*self._measuring.failed)
 
-    def _error(self, run: Run | None, failure: Failure) -> GodwitError:
+    def _error(self, run: PlannedRun | None, failure: Failure) -> GodwitError:
         if run is None:
             return UsageError(f"Spark did not start: {failure.sentence}")
-        told = self._cache.fail(run, failure.traceback)
+        details = self._cache.fail(run, failure.traceback)
         name = self._experiment.name
         case = " ".join(f"--case {shlex.quote(f'{k}={v}')}" for k, v in run.case.items())
         return RunError(
             f"{name} failed for {run}: {failure.sentence}\n"
-            f"  all of it is in {told}; run it by itself with\n"
+            f"  details are in {details}; run it alone with\n"
             f"  godwit lab run {name} --scale {self._scale} --seed {run.seed} {case}"
         )

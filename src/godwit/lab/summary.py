@@ -1,4 +1,4 @@
-"""What came of an experiment: its numbers over seeds, and the verdicts.  As data, to be printed.
+"""The outcome of an experiment as data: its numbers over seeds, and the verdicts.
 
 `godwit lab run --json` prints it, `godwit lab report` writes it beside the pages.
 """
@@ -11,10 +11,10 @@ from statistics import mean, stdev
 
 import msgspec
 
-from godwit.lab.claims import Claim, Verdict
-from godwit.lab.experiment import Case, Experiment, Parameter, Results
+from godwit.lab.declaration import Case, Experiment, Parameter, Results
+from godwit.lab.rules import Claim, Verdict
 
-#: Of a number that is shown.
+#: Significant digits of the numbers.
 DIGITS = 7
 
 
@@ -26,7 +26,7 @@ class Statistic:
     n: int
     mean: float
     stddev: float | None
-    """None of a single seed."""
+    """None for a single seed."""
 
     min: float
     max: float
@@ -45,9 +45,9 @@ class Judged:
     source: str
     rule: str
     paper: float | None
-    """What is stated, if that is a number."""
+    """The stated value, if it is a number."""
 
-    measured: float
+    measured: float | None
     verdict: Verdict
 
 
@@ -73,7 +73,7 @@ class Summary:
 def summarise(
     experiment: Experiment, scale: str, results: Results, *, judged: bool = True
 ) -> Summary:
-    """Claims are about all cases of a scale; without all, they cannot be judged."""
+    """Pass `judged=False` if cases are missing: claims are about all cases of a scale."""
     cases: list[Case] = []
     for run in results.runs:
         if run.case not in cases:
@@ -110,14 +110,14 @@ def _statistic(values: Iterable[float], unit: str) -> Statistic:
 
 
 def _judged(claim: Claim, results: Results) -> Judged:
-    judgement = claim.rule.judge(results)
+    judgement = claim.judge(results)
     return Judged(
         id=claim.id,
         statement=claim.statement,
         source=claim.source,
         rule=claim.rule.text,
         paper=claim.rule.stated,
-        measured=_rounded(judgement.measured),
+        measured=None if judgement.measured is None else _rounded(judgement.measured),
         verdict=judgement.verdict,
     )
 

@@ -1,8 +1,8 @@
-"""Does things in several processes, and knows of each what became of it.
+"""Runs tasks in several processes, and reports the outcome of each.
 
-Not an executor of the standard library: those cannot say which thing killed its process, and do
-not let go of what is under way.  Here, whoever stops asking ends the processes.  They end by
-themselves if this process is killed.
+The executors of the standard library do not report which task killed its process, and cannot
+abandon running tasks.  Here, closing the generator ends the processes; they also end if this
+process is killed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from godwit.errors import GodwitError
 
 T = TypeVar("T")
 
-#: For a process that was told to end.
+#: Time for a terminated process to exit.
 END_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, in a sentence and in full."""
+    """An error, as a sentence and as a traceback."""
 
     sentence: str
     traceback: str = ""
@@ -49,19 +49,19 @@ class _Worker:
 
 
 def in_processes(
-    things: Iterable[tuple[T, Callable[[], None]]], *, jobs: int
+    tasks: Iterable[tuple[T, Callable[[], None]]], *, jobs: int
 ) -> Generator[tuple[T, Failure | None]]:
-    """Do each thing, `jobs` at a time; its name comes back when it is done, or went wrong.
+    """Run each task, `jobs` at a time; yields its name when it is done or failed.
 
-    What is to be done can be pickled: a function of a module, or a partial of one.  It is asked
-    for when a process is free.
+    Tasks must be picklable: functions of a module, or partials of these.  The next task is taken
+    from the iterable when a process is free.
     """
-    left = iter(things)
+    left = iter(tasks)
     workers: list[_Worker] = []
     busy: dict[Connection, tuple[_Worker, T]] = {}
 
     def hand_out(worker: _Worker | None) -> None:
-        """Give the worker, or a new one, the next thing; if there is one."""
+        """Give the next task, if any, to this worker or to a new one."""
         for name, do in left:
             if worker is None:
                 worker = _start()
@@ -93,7 +93,7 @@ def _start() -> _Worker:
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), daemon=True)
     process.start()
-    theirs.close()  # Else we would not notice that the process has ended.
+    theirs.close()  # Otherwise the end of the process would go unnoticed.
     return _Worker(process, ours)
 
 
@@ -105,8 +105,8 @@ def _died(worker: _Worker) -> Failure:
 
 
 def _work(connection: Connection) -> None:
-    """The life of a process: do what is handed in, one thing after the other."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is our parent's to handle.
+    """The main function of a process: run tasks one after the other."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent handles Ctrl-C.
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
@@ -117,7 +117,7 @@ def _work(connection: Connection) -> None:
             do()
         except GodwitError as error:
             connection.send(Failure(str(error), traceback.format_exc()))
-        except Exception as error:  # noqa: BLE001  Whatever it is, somebody wants to know.
+        except Exception as error:  # noqa: BLE001  Reported to the parent.
             sentence = f"{type(error).__name__}: {error}"
             connection.send(Failure(sentence, traceback.format_exc()))
         else:

@@ -1,11 +1,14 @@
-"""Which of many filters match a record?  Start with index.py; the rest is how it is so fast.
+"""The matching index: which of many filters match a record.
 
-shapes.py                 a filter taken apart into what can be hashed and what is left
-groups.py                 the hashed part: schema, group, shelf
-scan.py                   a group of few filters: one by one
-thresholds.py             what is left is nothing, or one bound: sorted runs
-boxes.py, boxtable.py     what is left is several intervals or tests
-bitsets.py, columns.py    ... and there are many of them
+index.py       the index: filters are added and removed under keys, records are matched
+shapes.py      a filter split into what can be hashed and a residual
+groups.py      the hashed part: schema, group, shelf
+scan.py        few filters: tested one by one
+thresholds.py  residuals that are empty or one bound: sorted runs
+boxes.py       residuals with several intervals or tests
+boxtable.py    ... many of them, in a table
+bitsets.py     candidates in a table, by one AND for each attribute
+columns.py     bounds in a table, compared by NumPy
 """
 
 from __future__ import annotations

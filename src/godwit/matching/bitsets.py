@@ -1,16 +1,16 @@
-"""Bitsets: which of many boxes can hold a point, by one AND for each attribute.
+"""Bitsets: candidates among many boxes for a point, by one AND for each attribute.
 
 The range of each attribute (an axis) is cut into buckets at quantiles of the boxes' own bounds.
-For every bucket there is a row of bits, one for each box: can the box hold a point with a value in
-this bucket?  A point selects one row on each axis; the AND of these rows has the candidates, which
-are the boxes that hold the point and a few more that have a bound in one of the point's buckets.
+Each bucket has a row of bits, one for each box: 1 if the box can hold a point with a value in this
+bucket.  A point selects one row on each axis; the AND of these rows gives the candidates, which are
+the boxes that hold the point and a few more that have a bound in one of the point's buckets.
 
 B1  No box that holds a point is missing from the point's candidates.
-B2  The last row of an axis is for points without a number there: boxes that do not ask for one.
+B2  The last row of an axis is for points without a number there: boxes that do not need one.
 B3  A bit of a slot that no box uses is 1 on every axis, and 0 in row 0, the row of used slots.
-    So a box is added or removed by touching only the axes it has intervals on.
+    So adding or removing a box writes only to the axes on which it has intervals.
 
-Attributes that few boxes use get no axis: the candidates are compared exactly anyhow.
+Attributes that few boxes use have no axis: candidates are compared exactly in any case.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BUCKETS_MAX = 64
 AXES_MAX = 48
 #: An attribute gets an axis if at least this share of the boxes use it ...
 AXIS_SHARE_MIN = 1 / 64
-#: ... and as many buckets as it has so many bounds.
+#: ... and one bucket for so many bounds.
 BOUNDS_PER_BUCKET = 8
 
 _SLOTS_PER_WORD = 64
@@ -80,7 +80,7 @@ class Bitsets:
         self._words = rows.view(np.uint64)
 
     def add(self, slot: int, intervals: Iterable[tuple[int, float, float]]) -> None:
-        """Use `slot` for the box with these intervals (column, low, high)."""
+        """Put the box with these intervals (column, low, high) into `slot`."""
         byte, bit = slot >> 3, 1 << (slot & 7)
         bounds = {column: (low, high) for column, low, high in intervals}
         for axis in self.axes:
@@ -100,7 +100,7 @@ class Bitsets:
                 self._rows[axis.row_first : axis.row_first + axis.buckets + 1, byte] |= bit  # B3
 
     def add_range(self, start: int, stop: int, columns: Columns) -> None:
-        """Use the slots from `start` to `stop` for the boxes that `columns` has there."""
+        """Put the boxes that `columns` has from `start` to `stop` into those slots."""
         byte_first, byte_end = start >> 3, (stop + 7) >> 3
         used = np.unpackbits(self._rows[0, byte_first:byte_end], bitorder="little")
         used[start - 8 * byte_first : stop - 8 * byte_first] = 1
@@ -119,17 +119,6 @@ class Bitsets:
         words = np.bitwise_and.reduce(self._words.take(rows, axis=0), axis=0)
         bits = np.unpackbits(words.view(np.uint8), bitorder="little")
         return np.flatnonzero(bits.view(np.bool_))
-
-    def candidates_batch(self, points: NDArray[np.float64]) -> tuple[Slots, Slots]:
-        """For each row of `points` its candidates: the numbers of points, and the slots."""
-        words = np.repeat(self._words[:1], len(points), axis=0)
-        for axis in self.axes:
-            buckets = np.searchsorted(axis.cuts, points[:, axis.column], side="right")
-            words &= self._words.take(buckets + axis.row_first, axis=0)
-        bits = np.unpackbits(words.view(np.uint8).ravel(), bitorder="little")
-        # Much faster than a search for ones in two dimensions.
-        numbers, slots = np.divmod(np.flatnonzero(bits.view(np.bool_)), self.capacity)
-        return numbers, slots
 
 
 def choose_axes(columns: Columns, boxes: int) -> list[Axis]:

@@ -1,8 +1,8 @@
-"""Boxes: filters with several things to decide, few by few or many by table.
+"""Boxes: filters with several intervals or tests, scanned while few, in a table when many.
 
-Up to SCAN_MAX boxes are asked one after the other in plain Python, which is faster than to start
-NumPy; more go to a table of bitsets.  Filters without a single interval (only string tests,
-exclusions, long lists) have nothing to put into bitsets, and are always asked one by one.
+Up to SCAN_MAX boxes are tested one by one in plain Python, which is faster than calling NumPy; more
+go to a table of bitsets.  Filters without an interval (only string tests, exclusions, long lists)
+have nothing to put into bitsets, and are always tested one by one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from godwit.matching.shapes import Box
 
 K = TypeVar("K", bound=Hashable)
 
-#: Measured: from here on a match in a table is the faster one.
+#: Measured: with more boxes, a table is faster.
 SCAN_MAX = 64
 
 
 class Scan(Shelf[K]):
-    """Boxes that are asked one by one."""
+    """Boxes that are tested one by one."""
 
     __slots__ = ("_boxes",)
 
@@ -55,14 +55,13 @@ class Scan(Shelf[K]):
 
 
 class Boxes(Scan[K]):
-    """Boxes with intervals: asked one by one while they are few."""
+    """Boxes with intervals: tested one by one while they are few."""
 
-    __slots__ = ("_table", "takes_batches")
+    __slots__ = ("_table",)
 
     def __init__(self, group: Group[K], tag: Tag) -> None:
         super().__init__(group, tag)
         self._table: BoxTable[K] | None = None
-        self.takes_batches = False
 
     @property
     def is_empty(self) -> bool:
@@ -79,7 +78,6 @@ class Boxes(Scan[K]):
                 {key: Box(intervals, checks) for key, intervals, checks in self._boxes.values()}
             )
             self._boxes = {}
-            self.takes_batches = True
 
     def remove(self, key: K, places: Places[K]) -> None:
         if self._table is None:
@@ -95,9 +93,3 @@ class Boxes(Scan[K]):
 
     def boxed(self) -> list[Boxed[K]] | None:
         return super().boxed() if self._table is None else None
-
-    def collect_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
-        if self._table is None:
-            super().collect_batch(batch)
-        else:
-            self._table.match_batch(batch)

@@ -1,13 +1,13 @@
-"""Many boxes under their keys: bitsets for the candidates, columns to decide them.
+"""A table of many boxes: bitsets find the candidates, columns decide them.
 
     add --> pending --> slot in Columns (bounds) and Bitsets (candidates) --> match
 
 Boxes wait in `pending` until the next match or until there are many, because NumPy writes a
 thousand boxes in the time of twenty single ones.  Removed boxes free their slots at once.
 
-Bitsets are cut at quantiles of the bounds that were there at the time, so they are built anew when
-the number of boxes has changed by a factor, and when most boxes have been replaced by others: those
-may have other bounds, and other attributes.  That costs each box a few microseconds in its life.
+Bitsets are cut at quantiles of the bounds at that time, so they are rebuilt when the number of
+boxes has changed by a factor, and when most boxes have been replaced: the new ones may have other
+bounds and attributes.  That costs a few microseconds for each box over its lifetime.
 """
 
 from __future__ import annotations
@@ -22,24 +22,20 @@ from godwit.content.regions import Constraint, Interval
 from godwit.content.values import Record
 from godwit.matching.bitsets import Bitsets, choose_axes
 from godwit.matching.columns import INTERVALS_MAX, Columns, Slots
-from godwit.matching.groups import Found
 from godwit.matching.scan import passes
 from godwit.matching.shapes import Box, Checks
 
 K = TypeVar("K", bound=Hashable)
 
 PENDING_MAX = 1024
-#: From so many pending boxes on, NumPy writes them faster than one by one.
+#: So many pending boxes or more are written faster by NumPy than one by one.
 BULK_MIN = 16
 CAPACITY_GROWTH = 1.25
 CAPACITY_MIN = 64
-#: New quantiles when there are so many times more boxes than at the last time, or fewer.
+#: Rebuild when there are so many times more boxes than at the last rebuild, or fewer,
 REBUILD_FACTOR = 4
-#: And when so many times as many boxes have come as there are.
+#: ... and when so many times as many boxes were added as there are.
 REPLACED_FACTOR = 2
-
-#: Bits of candidates that a batch holds at a time: 2 MB once they are unpacked.
-_BATCH_BITS = 2_000_000
 
 
 class BoxTable(Generic[K]):
@@ -47,9 +43,9 @@ class BoxTable(Generic[K]):
         self._slots: dict[K, int] = {}
         self._checks: dict[int, Checks] = {}
         self._free: list[int] = []
-        self._used = 0  # Slots from here on have never been used.
+        self._used = 0  # Slots from this number on were never used.
         self._built_size = 0
-        self._written = 0  # Boxes that have come since then.
+        self._written = 0  # Boxes added since the last rebuild.
         self._pending = dict(boxes)
         self._columns = Columns(0, 1)
         self._bitsets = Bitsets(0, [])
@@ -85,31 +81,6 @@ class BoxTable(Generic[K]):
         keys: list[K] = self._keys.take(slots).tolist()
         return keys
 
-    def match_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
-        if self._pending:
-            self._flush()
-        size = max(1, _BATCH_BITS // self._bitsets.capacity)
-        for start in range(0, len(batch), size):
-            self._match_part(batch[start : start + size])
-
-    def _match_part(self, batch: list[tuple[Record, Found[K]]]) -> None:
-        points = np.array([self._columns.point(record) for record, _ in batch])
-        numbers, slots = self._bitsets.candidates_batch(points)
-        holds = self._columns.holding_batch(numbers, slots, points)
-        slots = slots[holds]
-        ends = np.searchsorted(numbers[holds], np.arange(1, len(batch) + 1)).tolist()
-        keys: list[K] = self._keys.take(slots).tolist()
-        start = 0
-        for (record, found), end in zip(batch, ends, strict=True):
-            if self._checks:
-                checked = self._checked(slots[start:end], record)
-                matching: list[K] = self._keys.take(checked).tolist()
-            else:
-                matching = keys[start:end]
-            if matching:
-                found.append(matching)
-            start = end
-
     def _checked(self, slots: Slots, record: Record) -> Slots:
         checks = self._checks
         return np.array(
@@ -136,7 +107,7 @@ class BoxTable(Generic[K]):
                 self._bitsets.add(slot, self._columns.intervals(slot))
 
     def _write(self, key: K, box: Box) -> int:
-        """Give `box` a slot, and write down everything but its bits."""
+        """Give `box` a slot, and write everything but its bits."""
         if self._free:
             slot = self._free.pop()
         else:
@@ -163,7 +134,7 @@ class BoxTable(Generic[K]):
             self._bitsets.grow(capacity)
 
     def _rebuild(self) -> None:
-        """Close the gaps between used slots, and cut the axes anew."""
+        """Close the gaps between used slots, and cut the axes again."""
         kept = np.fromiter(self._slots.values(), dtype=np.intp, count=len(self._slots))
         capacity = _capacity(len(kept))
         self._columns = self._columns.resized(kept, capacity, self._columns.width)
@@ -185,7 +156,7 @@ def _as_check(interval: tuple[str, float, float]) -> tuple[str, Constraint]:
 
 
 def _capacity(boxes: int) -> int:
-    """Room for `boxes` boxes and some more, in whole words of bits."""
+    """Room for `boxes` boxes and some spare, in whole words of bits."""
     return max(CAPACITY_MIN, -(-int(boxes * CAPACITY_GROWTH) // 64) * 64)
 
 

@@ -1,14 +1,14 @@
-"""Boxes as columns of bounds, so that NumPy compares many boxes with a point at once.
+"""Boxes as columns of bounds: NumPy compares many boxes with a point at once.
 
     slot   which   lows         highs
        0   3 1 0   5  -inf -inf    9  20  inf     attribute 3 in [5, 9] and attribute 1 up to 20
        1   2 0 0   ...
 
-Every box takes one row and as many cells as the largest has intervals.  Attribute 0 is no
-attribute: it fills the rest of a row, and a point always has the value 0 there.
+Every box takes one row, with as many cells as the largest box has intervals.  Number 0 stands for
+no attribute: it fills the rest of a row, and every point has the value 0 there.
 
-The intervals are closed and in float64, and so are the points; see shapes.py for why that is
-exact, and for the boxes that need a check on top.
+Intervals are closed, and they and points are in float64; see shapes.py for why that is exact, and
+for the boxes that need another check.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from godwit.matching.scan import is_number
 Slots: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 
-#: What a box has more of must be checked one by one.  Wider rows would cost every box memory.
+#: Further intervals of a box are checked one by one.  Wider rows would cost memory for every box.
 INTERVALS_MAX = 6
 
 LOW, HIGH = 0, 1
@@ -35,10 +35,10 @@ class Columns:
     """The bounds of boxes, by slot."""
 
     def __init__(self, capacity: int, width: int) -> None:
-        #: The number of each attribute that some box has an interval on.
+        #: The number of each attribute on which some box has an interval.
         self.numbers: dict[str, int] = {}
         self._which = np.zeros((capacity, width), dtype=np.int32)
-        # Lows and highs in one array, because they are always wanted together.
+        # Lows and highs in one array, because they are always read together.
         self._bounds = np.empty((capacity, 2, width))
         self._bounds[:, LOW] = -inf
         self._bounds[:, HIGH] = inf
@@ -57,11 +57,11 @@ class Columns:
         return copy
 
     def renumber(self) -> None:
-        """Forget the attributes that no box uses any more."""
+        """Remove the attributes that no box uses any more."""
         used = np.flatnonzero(self.uses())
         new_numbers = np.zeros(1 + len(self.numbers), dtype=np.int32)
         new_numbers[used] = np.arange(1, 1 + len(used))
-        # In the same order as before: `point` relies on it.
+        # The order is kept: `point` relies on it.
         kept = {name: int(new_numbers[number]) for name, number in self.numbers.items()}
         self.numbers = {name: number for name, number in kept.items() if number}
         self._which = new_numbers[self._which]
@@ -104,7 +104,7 @@ class Columns:
         return finite
 
     def point(self, record: Record) -> list[float]:
-        """The values of `record` by attribute number: NaN, which is in no interval, for none."""
+        """The values of `record` by attribute number; NaN, which is in no interval, if absent."""
         get = record.get
         point = [0.0]
         for attribute in self.numbers:
@@ -118,15 +118,7 @@ class Columns:
     def holding(self, slots: Slots, point: list[float]) -> Slots:
         """Those of `slots` whose boxes hold `point`."""
         values = np.array(point).take(self._which.take(slots, axis=0))
-        return slots[self._compare(slots, values)]
-
-    def holding_batch(self, numbers: Slots, slots: Slots, points: NDArray[np.float64]) -> Mask:
-        """For each pair of a point's number and a slot: does that box hold that point?"""
-        return self._compare(slots, points[numbers[:, np.newaxis], self._which.take(slots, axis=0)])
-
-    def _compare(self, slots: Slots, values: NDArray[np.float64]) -> Mask:
         bounds = self._bounds.take(slots, axis=0)
-        holds = bounds[:, LOW] <= values
+        holds: Mask = bounds[:, LOW] <= values
         holds &= values <= bounds[:, HIGH]
-        every: Mask = np.logical_and.reduce(holds, axis=1)
-        return every
+        return slots[np.logical_and.reduce(holds, axis=1)]

@@ -1,14 +1,14 @@
 """Where filters are filed: schemas, the groups in a schema, the shelves in a group.
 
-    Schema  the attributes that filters fix    {class, symbol}
-    Group   ... and the values they fix        {class: STOCK, symbol: IBM}
-    Shelf   ... and one shape of what is left  volume > t
+    Schema  the attributes that filters fix     {class, symbol}
+    Group   ... and the values they fix         {class: STOCK, symbol: IBM}
+    Shelf   ... and one shape of what remains   volume > t
 
-A record finds its group in each schema by one look-up, and then asks the shelves of that group.
-There are few schemas in practice, however many filters: a schema is a habit of speech.
+A record finds its group in each schema by one look-up, and is then tested by the shelves of that
+group.  In practice there are few schemas, however many filters: users combine the same attributes.
 
-A group of few filters is not worth the walk from shelf to shelf: it has them all in one list too,
-which is drawn up when a record asks for it and thrown away by the next change.
+A group of few filters is faster to test as one list than shelf by shelf.  The list is built when a
+record needs it, and discarded by the next change.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ Tag: TypeAlias = tuple[str, Operator] | str
 #: The attributes of a schema; the attribute, the end and the length of its affix, if it has one.
 Signature: TypeAlias = tuple[tuple[str, ...], tuple[str, Operator, int] | None]
 
-#: Keys that match, in lists that nobody may change any more.
+#: Keys that match, in lists that must not be changed.
 Found: TypeAlias = list[list[K]]
 
-#: Up to so many filters of a group, one list of all is faster than its shelves; from two to six
-#: makes little difference.
+#: Up to so many filters in a group, one list is faster than shelves; two to six makes little
+#: difference.
 FEW_MAX = 4
 
 
-class Place(Protocol[K]):
+class KeyPlace(Protocol[K]):
     """Where a key is filed."""
 
     @property
     def shelf(self) -> Shelf[K]: ...
 
     def remove(self, key: K, places: Places[K]) -> None:
-        """Take `key` out; others may move, and their new places are noted."""
+        """Remove `key`; others may move, and their new places are noted."""
         ...
 
 
-#: For each key its place; several if its filter lists values, none if nothing matches its filter.
-Places: TypeAlias = dict[K, Place[K] | list[Place[K]]]
+#: The place of each key; several if its filter lists values, none if no record can match it.
+Places: TypeAlias = dict[K, KeyPlace[K] | list[KeyPlace[K]]]
 
 
-def note_place(places: Places[K], key: K, new: Place[K], old: Place[K] | None = None) -> None:
-    """Write down that `key` is filed in `new`, and no longer in `old`."""
+def note_place(places: Places[K], key: K, new: KeyPlace[K], old: KeyPlace[K] | None = None) -> None:
+    """Note that `key` is filed in `new`, and no longer in `old`."""
     known = places.get(key)
     if not isinstance(known, list):
         places[key] = new
@@ -68,9 +68,6 @@ class Shelf(ABC, Generic[K]):
     """Filters of one group that are decided in one way."""
 
     __slots__ = ("group", "tag")
-
-    #: Whether `collect_batch` is worth waiting for more records.
-    takes_batches = False
 
     def __init__(self, group: Group[K], tag: Tag) -> None:
         self.group = group
@@ -86,11 +83,7 @@ class Shelf(ABC, Generic[K]):
 
     @abstractmethod
     def boxed(self) -> list[Boxed[K]] | None:
-        """Its filters as boxes, in the order in which it reports them; None if they are many."""
-
-    def collect_batch(self, batch: list[tuple[Record, Found[K]]]) -> None:
-        for record, found in batch:
-            self.collect(record, found)
+        """Its filters as boxes, in the order of `collect`; None if they are many."""
 
 
 class Group(Generic[K]):
@@ -103,13 +96,12 @@ class Group(Generic[K]):
         self.values = values
         self.shelves: list[Shelf[K]] = []
         self.few: list[Boxed[K]] | None = None
-        """All filters, in the order of their shelves.  None before they are drawn up, and nothing
-        in it if they are too many: no group is empty."""
+        """All filters, in the order of their shelves.  None if it must be built, and empty if the
+        filters are too many: no group is empty."""
         self.sure: list[K] = []
-        """The keys of `few`, if its filters leave nothing to decide."""
+        """The keys of `few`, if nothing remains to be decided."""
 
-    def draw_up(self) -> list[Boxed[K]]:
-        """Bring `few` up to date."""
+    def build_few(self) -> list[Boxed[K]]:
         self.few = self._list_few()
         is_sure = not any(intervals or checks for _, intervals, checks in self.few)
         self.sure = [key for key, _, _ in self.few] if is_sure else []
@@ -141,13 +133,13 @@ class Schema(Generic[K]):
         self.groups: dict[tuple[object, ...], Group[K]] = {}
         self._attributes = signature[0]
         self._only = signature[0][0] if len(signature[0]) == 1 else None
-        # Only a group for 0, 1 or a boolean can be taken for another.  Without one the values of
-        # a record need no `hash_key`, and a look-up takes half the time.
+        # Only groups for 0, 1 or a boolean can be confused.  Without them the values of a record
+        # need no `hash_key`, and a look-up takes half the time.
         self._tells_booleans = False
         self._is_plain = signature[1] is None
 
     def group(self, values: tuple[Value, ...], affix: Affix | None) -> Group[K]:
-        """The group for these values, which is made if there is none."""
+        """The group for these values, which is created if necessary."""
         hashed: tuple[object, ...] = tuple(map(hash_key, values))
         if affix is not None:
             hashed = (*hashed, affix.text)
@@ -161,7 +153,7 @@ class Schema(Generic[K]):
 
     def find(self, record: Record) -> Group[K] | None:
         """The one group whose values `record` has."""
-        # An absent attribute reads as None, which is no group's value.
+        # An absent attribute gives None, which is not the value of any group.
         if self._is_plain and self._only is not None:
             return self.groups.get((record.get(self._only),))
         values: tuple[object, ...] = tuple(map(record.get, self._attributes))

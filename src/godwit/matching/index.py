@@ -3,26 +3,26 @@
     filter --> shape --> schema --> group --> shelf          add
     record ------------> schema --> group --> shelf --> keys   match
 
-Filters are filed by the attributes they fix to a value (schema), by those values (group), and by
-what is then left to decide (shelf).  A record finds at most one group in each schema, so the cost
-of a match is a look-up for each schema, plus for each shelf of the groups found
+Filters are filed by the attributes that they fix to a value (schema), by those values (group), and
+by what remains to be decided (shelf).  A record has at most one group in each schema, so a match
+costs a look-up for each schema, plus for each shelf of the groups found
 
-    nothing left            nothing         thresholds.py
+    nothing remains         nothing         thresholds.py
     one bound               one bisection   thresholds.py
     several intervals       one by one while few, then bitsets    boxes.py, bitsets.py
     string tests, and others                one by one            boxes.py
 
-The answer is exact: the same as asking every filter `matches`.  Records and filters are expected to
-have passed the rules of the language (`values.check_record`).
+The result is exact: the same as calling `matches` of every filter.  Records and filters must obey
+the rules of the language (`values.check_record`).
 
-I1  A Matches never changes, whatever happens to the index afterwards.
-I2  A filter is filed at most once where a record can find it, so no key is reported twice.
+I1  A Matches never changes, even if the index does.
+I2  A filter is filed at most once where a record finds it, so no key is reported twice.
 I3  No empty shelf, group or schema is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from itertools import chain, product
 from typing import Generic, TypeVar
 
@@ -30,7 +30,7 @@ from godwit.content.filters import Filter
 from godwit.content.values import Record
 from godwit.errors import UsageError
 from godwit.matching.boxes import Boxes, Scan
-from godwit.matching.groups import Found, Group, Place, Places, Schema, Shelf, Signature
+from godwit.matching.groups import Found, Group, KeyPlace, Places, Schema, Signature
 from godwit.matching.scan import scan
 from godwit.matching.shapes import Residual, Shape, Threshold, shape_of
 from godwit.matching.thresholds import Everyone, Thresholds
@@ -41,7 +41,7 @@ K = TypeVar("K", bound=Hashable)
 class Matches(Generic[K]):
     """The keys of the filters that match a record, each once, in no particular order.
 
-    Counting them is much cheaper than going through them: most lists of keys are the index's own.
+    Counting them is much cheaper than iterating: most lists of keys belong to the index.
     """
 
     __slots__ = ("_found",)
@@ -63,7 +63,7 @@ class Matches(Generic[K]):
 
 
 class MatchingIndex(Generic[K]):
-    """Filters under keys of the caller's choice, and the keys of those that match a record."""
+    """Filters under keys; `match` gives the keys of those that match a record."""
 
     __slots__ = ("_places", "_schemas")
 
@@ -79,7 +79,7 @@ class MatchingIndex(Generic[K]):
 
     def add(self, key: K, filter: Filter) -> None:
         if key in self._places:
-            raise UsageError(f"{key!r} has a filter already; remove it first, or use another key")
+            raise UsageError(f"{key!r} already has a filter; remove it first, or use another key")
         if not filter.is_satisfiable:
             self._places[key] = []
             return
@@ -93,7 +93,7 @@ class MatchingIndex(Generic[K]):
 
     def remove(self, key: K) -> None:
         if key not in self._places:
-            raise UsageError(f"{key!r} has no filter here; nothing to remove")
+            raise UsageError(f"{key!r} has no filter here, so it cannot be removed")
         place = self._places.pop(key)
         for one in place if isinstance(place, list) else (place,):
             one.remove(key, self._places)
@@ -103,7 +103,7 @@ class MatchingIndex(Generic[K]):
         return Matches(self.key_lists(record))
 
     def key_lists(self, record: Record) -> Found[K]:
-        """The keys of `match` as the index has them: lists to be read, not changed."""
+        """The keys of `match` in the index's own lists: do not change them."""
         found: Found[K] = []
         for schema in self._schemas.values():
             group = schema.find(record)
@@ -111,8 +111,8 @@ class MatchingIndex(Generic[K]):
                 continue
             few = group.few
             if few is None:
-                few = group.draw_up()
-            # What leaves nothing to decide is the most common, and the fastest to tell.
+                few = group.build_few()
+            # Groups in which nothing remains to be decided are the most common, and the fastest.
             if group.sure:
                 found.append(group.sure)
             elif few:
@@ -122,25 +122,6 @@ class MatchingIndex(Generic[K]):
                 for shelf in group.shelves:
                     shelf.collect(record, found)
         return found
-
-    def match_batch(self, records: Iterable[Record]) -> list[Matches[K]]:
-        """As `match` for each record, but many boxes are compared with many records at once."""
-        matches: list[Matches[K]] = []
-        batches: dict[Shelf[K], list[tuple[Record, Found[K]]]] = {}
-        for record in records:
-            found: Found[K] = []
-            for schema in self._schemas.values():
-                group = schema.find(record)
-                if group is not None:
-                    for shelf in group.shelves:
-                        if shelf.takes_batches:
-                            batches.setdefault(shelf, []).append((record, found))
-                        else:
-                            shelf.collect(record, found)
-            matches.append(Matches(found))
-        for shelf, batch in batches.items():
-            shelf.collect_batch(batch)
-        return matches
 
     def _schema(self, shape: Shape) -> Schema[K]:
         affix = shape.affix
@@ -152,9 +133,9 @@ class MatchingIndex(Generic[K]):
         return schema
 
     def _file(self, key: K, group: Group[K], residual: Residual) -> None:
-        """Put `key` on the shelf for `residual`, which is made if there is none."""
+        """Put `key` on the shelf for `residual`, which is created if necessary."""
         group.few = None
-        # Not a `match`: it would cost as much as the filing itself.
+        # No `match` statement: it would cost as much as the filing itself.
         if residual is None:
             everyone = group.shelf("everyone")
             if everyone is None:
@@ -179,8 +160,8 @@ class MatchingIndex(Generic[K]):
             assert isinstance(boxes, Scan)
             boxes.add(key, residual, self._places)
 
-    def _tidy(self, place: Place[K]) -> None:
-        """Drop what is empty now that a key has left `place` (I3)."""
+    def _tidy(self, place: KeyPlace[K]) -> None:
+        """Remove what is empty after a key has left `place` (I3)."""
         shelf = place.shelf
         group = shelf.group
         group.few = None

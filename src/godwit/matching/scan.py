@@ -1,8 +1,7 @@
-"""Few filters, asked one after the other in plain Python.
+"""Few filters, tested one by one in plain Python.
 
-Up to a handful, that is faster than anything cleverer: no object but the boxes is touched, and
-in a simulation of many brokers much of what a match costs is to fetch objects that are no longer
-in the processor's cache.
+For a handful, nothing is faster: only the boxes are read, and in a simulation of many brokers much
+of the cost of a match is fetching objects that are no longer in the processor's cache.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ def boxed(key: K, box: Box) -> Boxed[K]:
 
 @lru_cache(maxsize=4096)
 def _shared(intervals: Intervals) -> Intervals:
-    """Equal intervals as one object, whichever index they are in.
+    """Equal intervals as one object, in all indexes.
 
-    The same filter is in the tables of many brokers, and a publication meets it in one after the
-    other.  In a simulation that is fast if it is the same object: then it is in the cache by now.
+    The same filter is in the tables of many brokers, which a publication visits one by one.  In a
+    simulation that is fast if it is the same object, because it is then in the cache.
     """
     return intervals
 
 
 def is_number(value: Value | None) -> TypeGuard[Number]:
-    # The look at the type itself decides nearly always, and costs half of what follows.
+    # Comparing types decides nearly always, and costs half of what follows.
     return (
         type(value) is float
         or type(value) is int
@@ -59,7 +58,7 @@ def scan(boxes: Iterable[Boxed[K]], record: Record) -> list[K]:
     for key, intervals, checks in boxes:
         for attribute, low, high in intervals:
             value = get(attribute)
-            # Floats and integers are numbers without a call of `is_number`.
+            # Floats and integers need no call of `is_number`.
             if not (type(value) is float or type(value) is int or is_number(value)):
                 break
             if value < low or value > high:

@@ -1,16 +1,16 @@
-"""Filters as the matching index sees them: what to look up, what to compare, what to check.
+"""The shape of a filter: what the index looks up, compares and checks.
 
     Filter --> Shape: choices   attributes with few allowed values    found by hashing
                       affix     the start or the end of one string    found by hashing
-                      residual  what is left to decide                a threshold, a box or nothing
+                      residual  what remains to be decided            a threshold, a box or nothing
 
 A box states its intervals as closed float64 intervals, which NumPy can compare.  That is exact:
 
 X1  Bounds below 2**53 in size.  The float64 numbers that satisfy an open bound are those from the
-    next float64 on.  A record's integer that is no float64 lies beyond +-2**53, so it and the
+    next float64 on.  A record's integer that is not a float64 lies beyond +-2**53, so it and the
     float64 next to it are on the same side of such a bound.
 X2  Larger bounds are rounded outwards, and the box carries a check with the exact constraint.
-    Rounding never reverses an order, so the rounded comparison lets no match slip through.
+    Rounding never reverses an order, so the rounded comparison misses no match.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from godwit.content.values import Number, Value
 #: A filter with lists of values is filed once for each combination, up to this many.
 COMBINATIONS_MAX = 16
 
-#: Longer prefixes and suffixes are found by their first or last so many characters.  The number
-#: of distinct lengths is the number of look-ups that a record costs.
+#: Longer prefixes and suffixes are looked up by so many first or last characters.  A record costs
+#: a look-up for each distinct length.
 AFFIX_LENGTH_MAX = 16
 
 FLOAT_EXACT_MAX = 2.0**53
@@ -36,12 +36,12 @@ FLOAT_EXACT_MAX = 2.0**53
 #: Closed intervals: attribute, low, high.
 Intervals: TypeAlias = tuple[tuple[str, float, float], ...]
 
-#: For each attribute, the exact constraint that its value has to satisfy.
+#: Attributes and the exact constraint that the value of each must satisfy.
 Checks: TypeAlias = tuple[tuple[str, Constraint], ...]
 
 
 class Threshold(NamedTuple):
-    """One bound on one attribute, and nothing else."""
+    """One bound on one attribute."""
 
     attribute: str
     operator: Operator
@@ -49,7 +49,7 @@ class Threshold(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Closed intervals that must all hold, then checks that must too."""
+    """Closed intervals and checks that must all hold."""
 
     intervals: Intervals = ()
     checks: Checks = ()
@@ -67,19 +67,19 @@ class Affix(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A satisfiable filter, taken apart."""
+    """The parts of a satisfiable filter."""
 
     attributes: tuple[str, ...]
-    """The attributes with few allowed values, in order of their names ..."""
+    """Attributes with few allowed values, by name ..."""
     choices: tuple[tuple[Value, ...], ...]
-    """... and for each the values."""
+    """... and the values of each."""
     affix: Affix | None
     residual: Residual
 
 
 def shape_of(filter: Filter) -> Shape:
-    """Take `filter` apart: what can be hashed, what can be compared, what must be checked."""
-    assert filter.is_satisfiable, "a filter that nothing matches has no shape"
+    """Split `filter` into what can be hashed, what can be compared, what must be checked."""
+    assert filter.is_satisfiable, "a filter that no record matches has no shape"
     listed: list[tuple[str, tuple[Value, ...]]] = []
     others: list[tuple[str, Constraint]] = []
     combinations = 1
@@ -103,7 +103,7 @@ def shape_of(filter: Filter) -> Shape:
 def _listed_values(constraint: Constraint) -> tuple[Value, ...] | None:
     """Every value that `constraint` allows, unless there are infinitely many."""
     numbers, strings, booleans = constraint.numbers, constraint.strings, constraint.booleans
-    if numbers is NOTHING and booleans is NOTHING:  # The usual case, in half the time.
+    if numbers is NOTHING and booleans is NOTHING:  # The usual case: half the time.
         return tuple(strings.values) if isinstance(strings, OneOf) else None
     if isinstance(numbers, OneOf) and isinstance(strings, OneOf) and isinstance(booleans, OneOf):
         return (*strings.values, *numbers.values, *booleans.values)
@@ -111,7 +111,7 @@ def _listed_values(constraint: Constraint) -> tuple[Value, ...] | None:
 
 
 def _decide(constraints: list[tuple[str, Constraint]]) -> tuple[Affix | None, Residual]:
-    """What is left to decide, by an affix if there is one and then by comparing and checking."""
+    """What remains to be decided: by an affix if there is one, then by comparing and checking."""
     affix: Affix | None = None
     intervals: list[tuple[str, Interval]] = []
     checks: list[tuple[str, Constraint]] = []
@@ -125,7 +125,7 @@ def _decide(constraints: list[tuple[str, Constraint]]) -> tuple[Affix | None, Re
                 checks.append((attribute, constraint))
         elif numbers is NOTHING and isinstance(strings, Pattern) and affix is None:
             affix = _affix(attribute, strings)
-            if affix is None or not _says_all(affix, strings):
+            if affix is None or not _is_whole(affix, strings):
                 checks.append((attribute, constraint))
         else:
             checks.append((attribute, constraint))
@@ -133,7 +133,7 @@ def _decide(constraints: list[tuple[str, Constraint]]) -> tuple[Affix | None, Re
 
 
 def _affix(attribute: str, strings: Pattern) -> Affix | None:
-    """The longer of prefix and suffix, cut to a length that is looked up."""
+    """The longer of prefix and suffix, cut to the length that is looked up."""
     if strings.prefix and len(strings.prefix) >= len(strings.suffix):
         return Affix(attribute, Operator.STARTS_WITH, strings.prefix[:AFFIX_LENGTH_MAX])
     if strings.suffix:
@@ -141,7 +141,7 @@ def _affix(attribute: str, strings: Pattern) -> Affix | None:
     return None
 
 
-def _says_all(affix: Affix, strings: Pattern) -> bool:
+def _is_whole(affix: Affix, strings: Pattern) -> bool:
     if affix.operator is Operator.STARTS_WITH:
         return strings == Pattern(prefix=affix.text)
     return strings == Pattern(suffix=affix.text)
@@ -160,7 +160,7 @@ def _residual(
 
 
 def box_of(threshold: Threshold) -> Box:
-    """The same as a box."""
+    """The same condition as a box."""
     attribute, operator, bound = threshold
     match operator:
         case Operator.ABOVE | Operator.AT_LEAST:
@@ -207,5 +207,5 @@ def _at_least(low: Number, is_open: bool) -> float:
 
 
 def _is_exact(bound: Number) -> bool:
-    """Can `bound` be moved to the next float64 without loss (X1)?"""
+    """Whether `bound` can be moved to the next float64 without loss (X1)."""
     return -FLOAT_EXACT_MAX < bound < FLOAT_EXACT_MAX

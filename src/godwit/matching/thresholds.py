@@ -1,18 +1,18 @@
-"""Runs: the filters of a group that differ in one bound, in the order of that bound.
+"""Runs: filters of a group that differ in one bound, sorted by that bound.
 
 The filters `volume > t` that a quote matches are those with t below its volume: a prefix of the
-run, found by bisection.  The result is handed out block by block, and no block but the one that
-the bound cuts through is copied, so it hardly matters whether ten or ten thousand filters match.
+run, found by bisection.  The result consists of blocks, and only the block that the bound cuts
+through is copied, so it hardly matters whether ten or ten thousand filters match.
 
     bounds   [-3, 0, 1] [4, 4, 7, 9] [9, 12]    in blocks of at most BLOCK_SIZE_MAX
     keys     [ k, f, b] [a, j, m, c] [d,  e]
 
-H1  A list of keys, once it is part of a run, never changes: a change puts another list in its
-    place.  So results may hold on to lists of keys, and a change costs one block, not the run.
+H1  A list of keys that is part of a run never changes: a change replaces it by another list.  So
+    results may keep lists of keys, and a change costs one block, not the run.
 H2  A run has no empty block.
-H3  Bounds are Python numbers: comparisons between large integers and floats are exact.
+H3  Bounds are Python numbers: large integers and floats compare exactly.
 
-Values of records are finite, as `values.check_record` demands; bisection has no place for NaN.
+Values of records are finite, as `values.check_record` requires; bisection cannot handle NaN.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from godwit.matching.shapes import Box, Threshold, box_of
 
 K = TypeVar("K", bound=Hashable)
 
-# A change copies one block and a match half of one, at some 2 ns a key; smaller blocks would make
-# long results slower to put together.
+# A change copies one block and a match half of one, at about 2 ns a key; smaller blocks would make
+# long results slower.
 BLOCK_SIZE_MAX = 256
 
 
 class Block(Generic[K]):
-    """Neighbours in a run: the place where their keys are filed."""
+    """Consecutive filters of a run: the place of their keys."""
 
     __slots__ = ("bounds", "keys", "shelf")
 
-    def __init__(self, shelf: Run[K], bounds: list[Number], keys: list[K]) -> None:
+    def __init__(self, shelf: BoundRun[K], bounds: list[Number], keys: list[K]) -> None:
         self.shelf = shelf
         self.bounds = bounds
         self.keys = keys
@@ -59,14 +59,14 @@ class Block(Generic[K]):
         self.shelf.shrink(self, places)
 
 
-class Run(Shelf[K]):
-    """Filters in the order of their bounds."""
+class BoundRun(Shelf[K]):
+    """Filters sorted by their bounds."""
 
     __slots__ = ("_blocks", "_key_lists", "_lowest")
 
     def __init__(self, group: Group[K], tag: Tag) -> None:
         super().__init__(group, tag)
-        # Side by side for each block: itself, its keys, its first bound.
+        # In parallel: each block, its keys, its first bound.
         self._blocks: list[Block[K]] = []
         self._key_lists: list[list[K]] = []
         self._lowest: list[Number] = []
@@ -76,7 +76,7 @@ class Run(Shelf[K]):
         return not self._blocks
 
     def add(self, key: K, bound: Number, places: Places[K]) -> None:
-        """File `key` behind its equals, and note its place."""
+        """File `key` after equal bounds, and note its place."""
         number = max(0, bisect_right(self._lowest, bound) - 1)
         if not self._blocks:
             self._insert_block(0, Block(self, [bound], [key]))
@@ -100,10 +100,10 @@ class Run(Shelf[K]):
 
     @abstractmethod
     def _box(self, bound: Number) -> Box:
-        """What a filter with this bound leaves to decide."""
+        """What remains to be decided by a filter with this bound."""
 
     def shrink(self, block: Block[K], places: Places[K]) -> None:
-        """Take note that a key has left `block`, and join it with a neighbour if both are small."""
+        """Update after a key has left `block`; join it with a neighbour if both are small."""
         number = self._blocks.index(block)
         if not block.keys:
             self._delete_block(number)  # H2
@@ -112,7 +112,7 @@ class Run(Shelf[K]):
         self._lowest[number] = block.bounds[0]
         for first in (number, number - 1):
             pair = self._blocks[first : first + 2] if first >= 0 else []
-            # Half full at most: the next few changes shall not split it again.
+            # At most half full, so that the next few changes do not split it again.
             if len(pair) == 2 and sum(len(b.keys) for b in pair) <= BLOCK_SIZE_MAX // 2:
                 self._join(first, places)
                 return
@@ -126,10 +126,10 @@ class Run(Shelf[K]):
         self._delete_block(number + 1)
 
     def _split(self, number: int, places: Places[K]) -> None:
-        """Give the upper part of a full block to a new block behind it.
+        """Move the upper part of a full block to a new block after it.
 
-        The last block gives up a single key: keys that come in ascending order, as those of
-        equal filters do, then fill their blocks.
+        The last block moves a single key: so keys that are added in ascending order, such as those
+        of equal filters, fill their blocks.
         """
         block = self._blocks[number]
         is_last = number == len(self._blocks) - 1
@@ -150,8 +150,8 @@ class Run(Shelf[K]):
         del self._blocks[number], self._key_lists[number], self._lowest[number]
 
 
-class Everyone(Run[K]):
-    """Filters with nothing left to decide: all the same bound, and all match."""
+class Everyone(BoundRun[K]):
+    """Filters of which nothing remains to be decided: one common bound, and all match."""
 
     __slots__ = ()
 
@@ -162,8 +162,8 @@ class Everyone(Run[K]):
         return Box()
 
 
-class Thresholds(Run[K]):
-    """Filters that compare one attribute with a bound of their own, by the same operator."""
+class Thresholds(BoundRun[K]):
+    """Filters that compare one attribute with different bounds, by the same operator."""
 
     __slots__ = ("_attribute", "_cut", "_operator", "_takes_prefix")
 
@@ -171,8 +171,8 @@ class Thresholds(Run[K]):
         super().__init__(group, (attribute, operator))
         self._attribute = attribute
         self._operator = operator
-        # value > bound and value >= bound hold for low bounds, the others for high ones.  The
-        # cut leaves bounds equal to the value on the side that the operator wants.
+        # value > bound and value >= bound hold for low bounds, the others for high ones.  The cut
+        # leaves bounds that equal the value on the side that the operator needs.
         self._takes_prefix = operator in (Operator.ABOVE, Operator.AT_LEAST)
         is_left = operator in (Operator.ABOVE, Operator.AT_MOST)
         self._cut = bisect_left if is_left else bisect_right
@@ -181,7 +181,7 @@ class Thresholds(Run[K]):
         value = record.get(self._attribute)
         if not is_number(value):
             return
-        # Blocks before `number` lie wholly before the cut, blocks behind it wholly behind.
+        # Blocks before `number` are wholly before the cut, later blocks wholly after it.
         number = self._cut(self._lowest, value) - 1
         if number < 0:
             if not self._takes_prefix:

@@ -1,7 +1,7 @@
-"""Moving clients from broker to broker without loss.  Pure: no I/O, no clock.
+"""Moving a client to another broker without loss.
 
-moving.py   the client's side, for the library and for simulated clients alike
+move.py  the client's side, for the client library and for simulated clients
 
-The brokers' side is in the routing: overlay/tree.py turns advertisements, overlay/presence.py
-leads sweeps.
+The brokers' side is in the overlay: overlay/tree/tree_routing.py turns advertisements, and
+overlay/tree/presence.py forwards sweeps.
 """

@@ -1,22 +1,25 @@
 """How brokers are linked, and how a publication finds its way.
 
-topology.py says who is linked with whom.  Each routing strategy is a file, an implementation of
-`broker.routing.Routing`, and a line in OVERLAYS.
+topology.py  the links between brokers, as a value
+tree/        routing in a tree, with advertisements and covering
+
+A routing strategy is a folder, an implementation of `broker.routing.Routing`, and a line in
+OVERLAYS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from godwit.broker.routing import Routing
+from godwit.broker.routing import Place, Routing
 from godwit.errors import UsageError
-from godwit.overlay.tree import TreeRouting
+from godwit.overlay.tree.tree_routing import TreeRouting
 
-#: Makes the routing strategy of one broker from the names of its neighbours.
-Overlay: TypeAlias = Callable[[Sequence[str]], Routing]
+#: Makes the router of one broker.
+Overlay: TypeAlias = Callable[[Place], Routing]
 
-#: By the name used on the command line.
+#: Overlays by the name in network files and on the command line.
 OVERLAYS: Mapping[str, Overlay] = {
     "tree": TreeRouting,
 }

@@ -1,4 +1,4 @@
-"""Who is linked with whom: the overlay as a value, and the shapes the papers use."""
+"""Topologies: brokers and links as a value, and the shapes that the papers use."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Topology:
     def __post_init__(self) -> None:
         known = set(self.brokers)
         if len(known) != len(self.brokers):
-            raise UsageError("broker names are unique")
+            raise UsageError("two brokers have the same name")
         for a, b in self.links:
             if a not in known or b not in known or a >= b:
-                raise UsageError(f"{a}-{b} is no link between two of the brokers, in order")
+                raise UsageError(f"link {a}-{b}: both ends must be brokers, in alphabetical order")
 
     @cached_property
     def _neighbours(self) -> dict[str, list[str]]:
@@ -54,7 +54,7 @@ class Topology:
         return found
 
     def path(self, source: str, target: str) -> list[str]:
-        """A shortest way, both ends included."""
+        """A shortest path, both ends included."""
         distance = self.distances(target)
         way = [source]
         while way[-1] != target:

@@ -1,15 +1,27 @@
-"""Drives real brokers in virtual time.  Public: authors of overlays and policies test with it.
+"""The brokers of production in virtual time.  Public: for authors of overlays and policies.
 
-simulator.py       the door: topology, clients, run
-node.py            one broker between modelled CPU and output; servers.py, agenda.py below it
-resources.py       what a broker and a link have; faults.py, injection.py: what goes wrong
-observers.py       who watches; oracle.py checks every delivery, statistics.py counts
-playing.py         plays a workload of workloads/; stock_scenario.py, random_runs.py: whole runs
+simulator.py         topology, clients, run; brokers and links that come and go
+simulated_broker.py  one broker between modelled CPU and output
+servers.py           a server with a queue: matching engine, output
+agenda.py            virtual time
+resources.py         the resources of a broker and of a link
+simulated_client.py  an application
+simulated_move.py    moves of a client
+homes.py             the connection of a client to a broker
+broker_drain.py      empties a broker and lets it leave
+forking.py           continues one simulation in several ways
+faults.py            crashes, pauses, delays, partitions
+injection.py         makes them happen
+observers.py         the interface of those that watch a run
+oracle.py            checks every delivery against brute force
+statistics.py        counts messages, deliveries, delays and hops
+simulation_trace.py  records a trace
+playing.py           plays a workload of workloads/
 """
 
 from __future__ import annotations
 
-from godwit.simulation.faults import Crash, Delay, Fault, Partition, Pause, Restart
+from godwit.simulation.faults import BrokerPause, Crash, Delay, Fault, Partition, Restart
 from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
 from godwit.simulation.resources import BrokerResources, LinkOptions
@@ -17,6 +29,7 @@ from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
 
 __all__ = [
+    "BrokerPause",
     "BrokerResources",
     "Crash",
     "Delay",
@@ -25,7 +38,6 @@ __all__ = [
     "Observer",
     "Oracle",
     "Partition",
-    "Pause",
     "Restart",
     "Simulator",
     "Statistics",

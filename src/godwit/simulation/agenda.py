@@ -1,4 +1,4 @@
-"""Virtual time: a heap of things to do.  Equal times keep the order in which they were planned."""
+"""Virtual time: a heap of planned actions.  Actions at equal times keep the order of planning."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Agenda:
 
     def plan(self, at_s: float, action: Action, *args: Any) -> None:
         """Call `action(*args)` when the clock shows `at_s`."""
-        assert at_s >= self.now_s, "the past is closed"
+        assert at_s >= self.now_s, "an action cannot be planned in the past"
         heappush(self._items, (at_s, next(self._planned), action, args))
 
     def cancel(self, doomed: Callable[[Action, tuple[Any, ...]], bool]) -> list[tuple[Any, ...]]:
-        """Forget everything planned that is `doomed`; the answer is what it was planned with."""
+        """Cancel everything planned that is `doomed`; return its arguments."""
         cancelled = [item[3] for item in self._items if doomed(item[2], item[3])]
         self._items[:] = [item for item in self._items if not doomed(item[2], item[3])]
         heapify(self._items)
         return cancelled
 
     def run(self, *, until_s: float) -> None:
-        """Do everything planned up to `until_s`, then show that time."""
+        """Run everything planned up to `until_s`, and set the clock to that time."""
         items = self._items
         while items and items[0][0] <= until_s:
             self.now_s, _, action, args = heappop(items)

@@ -1,4 +1,4 @@
-"""What can go wrong, by name.  A scenario declares its faults as values of these classes."""
+"""Faults.  A scenario declares them as values of these classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """The broker dies: its tables, its queues and what it was sending are gone."""
+    """The broker dies: its tables, its queues and what it was sending are lost."""
 
     broker: str
     at_s: float
@@ -23,7 +23,7 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class BrokerPause:
     """The broker handles nothing for a while; what arrives waits.  Nothing is lost."""
 
     broker: str
@@ -48,7 +48,7 @@ class Delay:
 class Partition:
     """Nothing that is sent between `brokers` and the rest arrives for a while.
 
-    Shorter than anyone's patience: connections survive, and what was sent meanwhile arrives,
+    It is shorter than any timeout: connections survive, and what was sent meanwhile arrives,
     in order, when the partition heals.
     """
 
@@ -57,4 +57,4 @@ class Partition:
     for_s: float
 
 
-Fault: TypeAlias = Crash | Restart | Pause | Delay | Partition
+Fault: TypeAlias = Crash | Restart | BrokerPause | Delay | Partition

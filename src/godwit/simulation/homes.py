@@ -1,17 +1,19 @@
-"""A simulated client's connection to one broker.  While it moves it has two."""
+"""A simulated client's connection to one broker.  A client that moves has two."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from godwit.broker.stimuli import Client, Received
+from godwit.broker.stimuli import ClientArrived, ClientLeft, LocalClient, Received
 from godwit.content.messages import Message, Notice, Publication
 from godwit.simulation.agenda import Agenda
-from godwit.simulation.node import SimulatedBroker, Wire
+from godwit.simulation.simulated_broker import SimulatedBroker, Wire
 
 
 class Home:
-    def __init__(self, client: Client, node: SimulatedBroker, uplink: Wire, agenda: Agenda) -> None:
+    def __init__(
+        self, client: LocalClient, node: SimulatedBroker, uplink: Wire, agenda: Agenda
+    ) -> None:
         self._client = client
         self._node = node
         self._uplink = uplink
@@ -21,6 +23,16 @@ class Home:
     def broker(self) -> str:
         return self._node.name
 
+    @property
+    def is_up(self) -> bool:
+        """Whether the broker is up."""
+        return self._node.is_up
+
+    @property
+    def last_delivered(self) -> dict[str, int]:
+        """By publisher, the sequence number up to which the client has all that it is owed."""
+        return dict(self._node.last_delivered)
+
     def send(self, message: Message) -> None:
         now_s = self._agenda.now_s
         received = Received(message, self._client)
@@ -28,16 +40,19 @@ class Home:
 
     def listen(
         self,
-        to_notices: Callable[[Notice], None],
-        to_publications: Callable[[Publication, int], None] | None = None,
+        on_notice: Callable[[Notice], None],
+        on_publication: Callable[[Publication, int], None] | None = None,
     ) -> None:
-        """Publications go to the observers, of many clients at a time, unless said otherwise."""
-        self._node.clients[self._client] = to_notices
-        if to_publications is None:
-            self._node.movers.pop(self._client, None)
-        else:
-            self._node.movers[self._client] = to_publications
+        self._node.attach(self._client, on_notice, on_publication)
+
+    def arrive(self, source: str, session: str) -> None:
+        """The client has completed its move from `source` to this broker."""
+        arrived = ClientArrived(self._client, source, session)
+        at_s = self._uplink.end_s(self._agenda.now_s)
+        self._agenda.plan(at_s, self._node.arrive_in_order, arrived)
 
     def leave(self) -> None:
-        """Hear nothing any more of what may still come."""
-        self.listen(lambda _notice: None, lambda _publication, _hops: None)
+        """Ignore what still comes, and end the session behind everything that was sent."""
+        self._node.depart(self._client)
+        at_s = self._uplink.end_s(self._agenda.now_s)
+        self._agenda.plan(at_s, self._node.arrive_in_order, ClientLeft(self._client))

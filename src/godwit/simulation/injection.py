@@ -1,4 +1,4 @@
-"""Makes a declared fault happen to simulated brokers and their wires."""
+"""Applies a declared fault to simulated brokers and their wires."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import assert_never
 from godwit.broker.core import Broker
 from godwit.broker.stimuli import Neighbour
 from godwit.simulation.agenda import Agenda
-from godwit.simulation.faults import Crash, Delay, Fault, Partition, Pause, Restart
-from godwit.simulation.node import SimulatedBroker, Wire
+from godwit.simulation.faults import BrokerPause, Crash, Delay, Fault, Partition, Restart
+from godwit.simulation.simulated_broker import SimulatedBroker, Wire
 
 Nodes = Mapping[str, SimulatedBroker]
 
@@ -17,13 +17,13 @@ Nodes = Mapping[str, SimulatedBroker]
 def inject(
     fault: Fault, agenda: Agenda, nodes: Nodes, make_broker: Callable[[str], Broker]
 ) -> None:
-    """Let `fault` begin now."""
+    """Start `fault` now."""
     match fault:
         case Crash(broker=broker):
             nodes[broker].crash()
         case Restart(broker=broker):
             nodes[broker].restart(make_broker(broker))
-        case Pause(broker=broker, for_s=for_s):
+        case BrokerPause(broker=broker, for_s=for_s):
             nodes[broker].pause(agenda.now_s + for_s)
         case Delay(link=(a, b), for_s=for_s, extra_s=extra_s):
             for wire in (_wire(nodes, a, b), _wire(nodes, b, a)):

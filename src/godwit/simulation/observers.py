@@ -1,4 +1,4 @@
-"""Who watches a simulation: the oracle, the statistics, a trace.  All through one interface."""
+"""The interface of observers: the oracle, the statistics, a trace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ class DropReason(Enum):
     MEMORY_FULL = "queue memory is full"
     CRASHED = "was in a broker that crashed"
     DOWN = "arrived at a broker that is down"
+    LEFT = "arrived at a broker that has left"
 
 
 class Observer:
-    """Called at the moment a thing happens, in virtual time.  Override what you care about."""
+    """Called when something happens, in virtual time.  Override the events of interest."""
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
         """A broker matched a message; its outputs leave at `done_s`."""
@@ -32,7 +33,7 @@ class Observer:
         matching_delay_s: float,
         size_bytes: int,
     ) -> None:
-        """As `on_handled`, with all there is to know; at `time_s` its outputs leave."""
+        """As `on_handled`, with effects and delays; its outputs leave at `time_s`."""
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         """A client handed a publication to its connection."""
@@ -60,26 +61,26 @@ class Observer:
     def on_moved(
         self, client: str, source: str, target: str, took_s: float, paused_s: float, now_s: float
     ) -> None:
-        """A client has moved; meanwhile what it published had to wait for `paused_s`."""
+        """A client has moved; its publications waited for `paused_s`."""
 
 
 EVENTS = tuple(name for name in vars(Observer) if name.startswith("on_"))
 
 
 def cares(observer: Observer, event: str) -> bool:
-    """Whether an observer does anything when it is told of an event."""
+    """Whether an observer overrides an event."""
     told = getattr(observer, event)
     return getattr(told, "__func__", told) is not getattr(Observer, event)
 
 
 class Observers(Observer):
-    """Several observers as one.  Only those that care for an event are told of it."""
+    """Several observers as one.  An event goes only to those that override it."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         watching = tuple(observers)
         for event in EVENTS:
             tellers = [getattr(each, event) for each in watching if cares(each, event)]
-            # One alone is told without a detour: most events are for every message.
+            # A single observer is called directly: most events occur for every message.
             if tellers:
                 setattr(self, event, tellers[0] if len(tellers) == 1 else _telling(tellers))
 

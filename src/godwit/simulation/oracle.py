@@ -34,7 +34,7 @@ from godwit.simulation.observers import DropReason, Observer
 VIOLATIONS_KEPT_MAX = 100
 
 
-class Verdict(Enum):
+class ViolationKind(Enum):
     LOST = "lost"
     TWICE = "delivered twice"
     UNASKED = "delivered unasked"
@@ -43,7 +43,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    verdict: Verdict
+    verdict: ViolationKind
     client: str
     publisher: str
     sequence: int
@@ -79,7 +79,7 @@ class _Asked:
         self._owed = None
 
     def owed(self) -> dict[str, tuple[SubscriptionId, ...]]:
-        """Who may receive what the filter matches, and to which subscriptions it is owed."""
+        """Clients that may receive what it matches, with the subscriptions it is owed to."""
         if self._owed is None:
             self._owed = {}
             for id, interest in self.interests.items():
@@ -90,7 +90,7 @@ class _Asked:
 
 
 class _Note(NamedTuple):
-    """Who may still receive a publication, and who must: those with subscriptions it is owed to."""
+    """Clients that may still receive a publication, with the subscriptions it is owed to."""
 
     published_s: float
     owed: dict[str, tuple[SubscriptionId, ...]]
@@ -98,7 +98,7 @@ class _Note(NamedTuple):
 
 @dataclass(slots=True)
 class _Publisher:
-    """What is under way from one publisher, in its order, and what each client has had of it."""
+    """Publications of one publisher in flight, in order, and the last that each client received."""
 
     notes: dict[int, _Note] = field(default_factory=dict)
     last_sequence: dict[str, int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class _Publisher:
 
 class Oracle(Observer):
     def __init__(self, *, settle_s: float = inf) -> None:
-        """No message takes longer than `settle_s`, so what is older is lost, or a ghost."""
+        """No message takes longer than `settle_s`: what is older is lost."""
         self.publications = 0
         self.deliveries = 0
         self.violations: list[Violation] = []
@@ -115,7 +115,7 @@ class Oracle(Observer):
         self._settle_s = settle_s
         self._interests: dict[SubscriptionId, _Interest] = {}
         self._leaving: deque[tuple[float, SubscriptionId]] = deque()
-        # Equal filters are evaluated once; that is all the cleverness there is.
+        # Equal filters are evaluated once; there is no other optimisation.
         self._asked: dict[bool, dict[Filter, _Asked]] = {False: {}, True: {}}
         self._subscriptions_of: dict[str, set[SubscriptionId]] = {}
         self._publishers: dict[str, _Publisher] = {}
@@ -139,7 +139,7 @@ class Oracle(Observer):
             self._asked_for(interest.filter).changed()
 
     def on_unsubscribing(self, client: str, id: SubscriptionId, now_s: float) -> None:
-        """What is under way is no longer owed, unless it should have been there before."""
+        """Publications in flight are no longer owed, unless they are overdue."""
         interest = self._interests[id]
         interest.is_leaving = True
         self._asked_for(interest.filter).changed()
@@ -151,7 +151,7 @@ class Oracle(Observer):
                 if id not in ids:
                     continue
                 if sequence < overtaken or now_s - note.published_s > self._settle_s:
-                    self._report(Verdict.LOST, client, name, sequence, now_s)
+                    self._report(ViolationKind.LOST, client, name, sequence, now_s)
                 note.owed[client] = tuple(owed for owed in ids if owed != id)
 
     def on_published(self, publication: Publication, now_s: float) -> None:
@@ -168,7 +168,7 @@ class Oracle(Observer):
             publisher.notes[publication.sequence] = _Note(now_s, wanted)
 
     def _settle(self, name: str, publisher: _Publisher, now_s: float) -> None:
-        """Close the notes that nothing can be added to any more."""
+        """Close the notes that are older than `settle_s`."""
         while publisher.notes:
             sequence, note = next(iter(publisher.notes.items()))
             if now_s - note.published_s <= self._settle_s:
@@ -179,10 +179,10 @@ class Oracle(Observer):
     def _close(self, name: str, sequence: int, note: _Note, now_s: float) -> None:
         for client, ids in note.owed.items():
             if ids:
-                self._report(Verdict.LOST, client, name, sequence, now_s)
+                self._report(ViolationKind.LOST, client, name, sequence, now_s)
 
     def _forget_those_gone(self, now_s: float) -> None:
-        """A subscription that was left for long enough receives nothing any more."""
+        """Forget subscriptions that ended longer than `settle_s` ago."""
         while self._leaving and now_s - self._leaving[0][0] > self._settle_s:
             _, id = self._leaving.popleft()
             interest = self._interests.pop(id)
@@ -194,7 +194,7 @@ class Oracle(Observer):
                 del self._asked[is_control_filter(interest.filter)][interest.filter]
 
     def _wanted(self, content: Record) -> dict[str, tuple[SubscriptionId, ...]]:
-        """Who may receive such a publication, and to which of their subscriptions it is owed."""
+        """Clients that may receive such a publication, with the subscriptions it is owed to."""
         wanted: dict[str, tuple[SubscriptionId, ...]] = {}
         for filter, asked in self._asked[is_control_content(content)].items():
             if not filter.matches(content):
@@ -222,24 +222,26 @@ class Oracle(Observer):
             if note is None or note.owed.pop(client, None) is None:
                 self._on_unnoted(client, publication, last, now_s)
             elif last > sequence:
-                self._report(Verdict.DISORDERED, client, publication.publisher, sequence, now_s)
+                self._report(
+                    ViolationKind.DISORDERED, client, publication.publisher, sequence, now_s
+                )
         if note is not None and not note.owed:
             del publisher.notes[sequence]
 
     def _on_unnoted(
         self, client: str, publication: Publication, last_sequence: int, now_s: float
     ) -> None:
-        """A delivery that nobody expected, or no longer."""
+        """A delivery that is not noted, or no longer."""
         publisher, sequence = publication.publisher, publication.sequence
         if sequence <= last_sequence:
-            self._report(Verdict.TWICE, client, publisher, sequence, now_s)
+            self._report(ViolationKind.TWICE, client, publisher, sequence, now_s)
         elif not self._was_under_way(client, publication):
-            self._report(Verdict.UNASKED, client, publisher, sequence, now_s)
+            self._report(ViolationKind.UNASKED, client, publisher, sequence, now_s)
 
     def _was_under_way(self, client: str, publication: Publication) -> bool:
-        """Was it published before the client asked for it, and found the subscription in place?
+        """Whether it was published before the client subscribed, and met the new subscription.
 
-        There is no note of it, so what it matches now was not there when it was published.
+        It is not noted, so the subscription that it matches did not exist when it was published.
         """
         plane = is_control_content(publication.content)
         filters = (self._interests[id].filter for id in self._subscriptions_of.get(client, ()))
@@ -261,7 +263,7 @@ class Oracle(Observer):
 
     @property
     def is_owed(self) -> bool:
-        """Is a delivery still to come?"""
+        """Whether a delivery is outstanding."""
         return any(
             any(note.owed.values())
             for publisher in self._publishers.values()
@@ -273,10 +275,10 @@ class Oracle(Observer):
         return self.violation_count == 0
 
     def _report(
-        self, verdict: Verdict, client: str, publisher: str, sequence: int, now_s: float
+        self, verdict: ViolationKind, client: str, publisher: str, sequence: int, now_s: float
     ) -> None:
-        if verdict is Verdict.LOST and (publisher, sequence) in self._dropped:
-            self.deliveries_missed_by_drops += 1  # Announced by a broker with full queues.
+        if verdict is ViolationKind.LOST and (publisher, sequence) in self._dropped:
+            self.deliveries_missed_by_drops += 1  # A broker with full queues has reported it.
             return
         self.violation_count += 1
         if len(self.violations) < VIOLATIONS_KEPT_MAX:

@@ -1,12 +1,12 @@
-"""Plays a workload in a simulator: who announces, joins, leaves and publishes what, and when.
+"""Play a workload in a simulator: clients advertise, join, leave and publish at their times.
 
     workload = placement_workload(CLUSTER, StockMarket(random, symbols=30), brokers, random)
     joining = joins(workload.subscribers, random, within_s=60.0)
     play(simulator, workload, joining, from_s=60.0, until_s=1080.0)
     simulator.run(until_s=1090.0)
 
-Publishers advertise now.  The timeline and the publications are streams, of which only the next
-thing is on the agenda: an hour of publications takes no more memory than a minute.
+Publishers advertise at once.  Only the next step of the timeline and the next publication are on
+the agenda: an hour of publications takes no more memory than a minute.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from godwit.content.messages import AdvertisementId, SubscriptionId
 from godwit.simulation.agenda import Action
-from godwit.simulation.clients import SimulatedClient
+from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulator import Simulator
 from godwit.workloads.timelines import Join, Leave, RateStep, Step
 from godwit.workloads.workload import Publishing, Workload
@@ -45,7 +45,7 @@ def play(
 
 
 def _plan_next(simulator: Simulator, stream: Iterator[Planned]) -> None:
-    """Put the next thing on the agenda; when it is done, the one after it."""
+    """Put the next step on the agenda; when it is done, the one after it."""
     following = next(stream, None)
     if following is not None:
         at_s, action, argument = following
@@ -58,7 +58,7 @@ def _do(simulator: Simulator, stream: Iterator[Planned], action: Action, argumen
 
 
 class _Stage:
-    """The clients of a play, and what each of them holds."""
+    """The clients of a workload, and what each of them holds."""
 
     def __init__(self, simulator: Simulator, workload: Workload) -> None:
         self._simulator = simulator
@@ -86,6 +86,7 @@ class _Stage:
     def _leave(self, step: Leave) -> None:
         client, subscription = self._subscribers.pop(step.subscriber)
         client.unsubscribe(subscription)
+        client.leave()
 
     def _publish(self, publishing: Publishing) -> None:
         client, advertisement = self._publishers[publishing.publisher]

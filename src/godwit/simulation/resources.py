@@ -1,4 +1,4 @@
-"""What a simulated broker has: CPU, bandwidth, memory (thesis 7.1, simulator model 2.2)."""
+"""The resources of a simulated broker: CPU, bandwidth, memory (thesis 7.1 and 2.2)."""
 
 from __future__ import annotations
 
@@ -10,28 +10,38 @@ from random import Random
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerResources:
     cpu_speed: float = 1000.0
-    """Relative; the thesis reads it as MHz.  Twice the speed, half the matching delay."""
+    """Relative; MHz in the thesis.  Twice the speed halves the matching delay."""
 
     matching_work_base: float = 0.1
     """Seconds a CPU of speed 1 needs to match a message against no subscription."""
 
     matching_work_per_subscription: float = 0.001
-    """Seconds a CPU of speed 1 needs more for each subscription in the tables."""
+    """Additional seconds a CPU of speed 1 needs for each subscription in the tables."""
 
     output_bandwidth_bytes_s: float = 12_500_000.0
-    """Shared by all output queues of the broker; 100 Mbit/s unless said otherwise."""
+    """Shared by all output queues of the broker; 100 Mbit/s by default."""
 
-    queue_memory_bytes: float = inf
-    """Room for waiting messages, in and out.  A publication that finds it full is dropped and
-    counted; one that is let in may fill it beyond the brim with its copies."""
+    memory_bytes: float = inf
+    """For the matching engine and the queues.  A publication that finds it full is dropped and
+    counted; the copies of one that was accepted may exceed it."""
+
+    engine_bytes_base: float = 0.0
+    """Memory of the matching engine without subscriptions."""
+
+    engine_bytes_per_subscription: float = 1_400.0
+    """As measured for a table entry of our brokers; the thesis gives no number."""
 
     def __post_init__(self) -> None:
         assert self.cpu_speed > 0
         assert self.output_bandwidth_bytes_s > 0
-        assert self.queue_memory_bytes >= 0
+        assert self.memory_bytes >= 0
+
+    def engine_bytes(self, subscriptions: int) -> float:
+        """Memory of the engine: linear in the number of subscriptions, as in the thesis."""
+        return self.engine_bytes_base + self.engine_bytes_per_subscription * subscriptions
 
     def matching_delay_s(self, subscriptions: int) -> float:
-        """Linear in the number of subscriptions, as the thesis models it."""
+        """Linear in the number of subscriptions, as in the thesis."""
         work = self.matching_work_base + self.matching_work_per_subscription * subscriptions
         return work / self.cpu_speed
 
@@ -41,16 +51,16 @@ class LinkOptions:
     """The delay of a link, drawn for each message.  Links are FIFO whatever is drawn."""
 
     latency_s_min: float = 0.0005
-    """The speed of light, in effect: no message is faster."""
+    """No message is faster."""
 
     latency_s_mean: float = 0.0005
-    """Latency is `latency_s_min` plus an exponential tail with the mean that is left."""
+    """Latency is `latency_s_min` plus an exponential tail with the remaining mean."""
 
     def __post_init__(self) -> None:
         assert 0.0 <= self.latency_s_min <= self.latency_s_mean
 
     def draw_s(self, random: Random) -> float:
-        """The latency of one message, on a link that nothing else happens to."""
+        """The latency of one message on an idle link without faults."""
         tail_s = self.latency_s_mean - self.latency_s_min
         return self.latency_s_min + (random.expovariate(1.0 / tail_s) if tail_s else 0.0)
 

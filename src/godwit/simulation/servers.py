@@ -1,9 +1,9 @@
-"""A server with a queue: one thing at a time, control before normal, otherwise first come first
-served.  The matching engine of a broker is one, its output another.
+"""A server with a queue: one item at a time, control before normal, otherwise first come first
+served.  A broker has two: its matching engine and its output.
 
-A server that is free starts at once, without a turn through the queue or the agenda; only what has
-to wait is woken later.  That halves the number of events in an overlay that is not overloaded, and
-changes no time and no order.  Callers write it out, because they do it for every message:
+A server that is free starts at once, without the queue or the agenda; only items that wait need a
+wake-up.  That halves the number of events in an overlay that is not overloaded, and changes no time
+and no order.  Callers inline it, because they do it for every message:
 
     if server.free_at_s <= now_s and not server.waiting:
         server.free_at_s = serve(item, now_s)
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Server(Generic[T]):
-    """`serve(item, start_s)` does the work of what had to wait, and says when that is done."""
+    """`serve(item, start_s)` processes an item that waited, and returns when it is done."""
 
     __slots__ = (
         "_agenda", "_control", "_normal", "_serve", "_wake_planned", "free_at_s", "waiting",
@@ -46,7 +46,7 @@ class Server(Generic[T]):
 
     @property
     def ready(self) -> int:
-        """How many wait and are ready by now; what comes last may be announced ahead of time."""
+        """How many items wait and are ready; the last ones may be queued ahead of their time."""
         now_s = self._agenda.now_s
         ahead = 0
         for lane in (self._control, self._normal):
@@ -61,13 +61,13 @@ class Server(Generic[T]):
         self.free_at_s = max(self.free_at_s, until_s)
 
     def clear(self) -> list[T]:
-        """Forget what waits and what is being served; the answer is what waited."""
+        """Drop what waits and what is being served; return what waited."""
         dropped = [item for lane in (self._control, self._normal) for _, item in lane]
         self._control.clear()
         self._normal.clear()
         self.waiting = 0
         self.free_at_s = self._agenda.now_s
-        self._wake_planned = None  # The one that is planned finds that it is no longer wanted.
+        self._wake_planned = None  # The planned wake-up will find that it is cancelled.
         return dropped
 
     def _wake(self, at_s: float) -> None:

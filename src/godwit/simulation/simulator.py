@@ -5,9 +5,14 @@
     simulator.at(1.0, alice.subscribe, Filter.parse("price < 100"))
     simulator.run(until_s=60.0)
 
-What is real: brokers, routing, modules, messages.  What is modelled: CPU, bandwidth and memory of
-a broker (resources.py), latency of a link, what goes wrong (faults.py).  Who watches: observers,
-the oracle among them (oracle.py).
+Brokers, routing, modules and messages are those of production.  CPU, bandwidth and memory of a
+broker (resources.py), latency of a link and faults (faults.py) are modelled.  Observers watch the
+run, the oracle among them (oracle.py).
+
+Brokers and links may come and go while it runs:
+
+    simulator.at(20.0, simulator.add_broker, "B8", ["B2"])
+    simulator.at(40.0, simulator.remove_broker, "B8")   # once its clients have moved away
 """
 
 from __future__ import annotations
@@ -15,22 +20,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from godwit.broker.core import Broker
+from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
 from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
-from godwit.broker.stimuli import Client, Neighbour
+from godwit.broker.routing import Place
+from godwit.broker.stimuli import LinkDown, LinkKind, LinkUp, LocalClient, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay import Overlay
-from godwit.overlay.topology import Topology
-from godwit.overlay.tree import TreeRouting
+from godwit.overlay.topology import Topology, topology
+from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.agenda import Action, Agenda
-from godwit.simulation.clients import SimulatedClient
 from godwit.simulation.faults import Fault
 from godwit.simulation.homes import Home
 from godwit.simulation.injection import inject
-from godwit.simulation.node import NeighbourPort, SimulatedBroker, Wire
 from godwit.simulation.observers import Observer, Observers
 from godwit.simulation.resources import (
     DEFAULT_LINK,
@@ -38,6 +43,11 @@ from godwit.simulation.resources import (
     BrokerResources,
     LinkOptions,
 )
+from godwit.simulation.simulated_broker import NeighbourPort, SimulatedBroker, Wire
+from godwit.simulation.simulated_client import SimulatedClient
+
+#: How often a broker that is about to leave is looked at, at least.
+IDLE_POLL_S = 0.001
 
 #: Makes the modules of a broker, by its name.
 Modules: TypeAlias = Callable[[str], Sequence[PolicyModule]]
@@ -61,8 +71,9 @@ class Simulator:
         observers: Iterable[Observer] = (),
         check: bool = True,
     ) -> None:
-        """`check` asserts the brokers' invariants after every step; benchmarks go without."""
+        """`check` asserts the brokers' invariants after every step; benchmarks switch it off."""
         self.topology = topology
+        """Changes when brokers and links come and go."""
         self.agenda = Agenda()
         self.clients: dict[str, SimulatedClient] = {}
         self._random = Random(seed)
@@ -71,18 +82,8 @@ class Simulator:
         self._resources = resources
         self._link = link
         self._observer = Observers(observers)
-        self.brokers = {
-            name: SimulatedBroker(
-                self._make_broker(name),
-                agenda=self.agenda,
-                resources=self._resources_of(name),
-                access=Wire(link, self._random),
-                observer=self._observer,
-                check=check,
-                round_trip_s=self._round_trip_s,
-            )
-            for name in topology.brokers
-        }
+        self._check = check
+        self.brokers = {name: self._make_node(name) for name in topology.brokers}
         for name in topology.brokers:
             for neighbour in topology.neighbours(name):
                 self._connect(name, neighbour)
@@ -97,20 +98,14 @@ class Simulator:
     def now_s(self) -> float:
         return self.agenda.now_s
 
-    def client(self, name: str, *, at: str, may_move: bool = False) -> SimulatedClient:
-        """A new client, attached to broker `at`.
-
-        Only one that `may_move` can take subscriptions along: it has to look at every publication
-        from the beginning, which takes time.  Publishers can always move.
-        """
+    def client(self, name: str, *, at: str) -> SimulatedClient:
+        """A new client, attached to broker `at`."""
         if name in self.clients:
-            raise UsageError(f"there is a client {name} already")
-        if at not in self.brokers:
-            raise UsageError(f"there is no broker {at}")
+            raise UsageError(f"client {name} exists already")
+        self.node(at)
         client = SimulatedClient(
             name,
             at=at,
-            may_move=may_move,
             find_home=self._home,
             agenda=self.agenda,
             observer=self._observer,
@@ -118,12 +113,97 @@ class Simulator:
         self.clients[name] = client
         return client
 
+    # -- brokers and links come and go ---------------------------------------------------------
+
+    def add_broker(self, name: str, linked_to: Iterable[str] = ()) -> SimulatedBroker:
+        """Start a broker with empty tables, and link it."""
+        if name in self.brokers:
+            raise UsageError(f"broker {name} exists already, or existed before")
+        neighbours = [self.node(other).name for other in linked_to]
+        self.topology = topology((*self.topology.brokers, name), self.topology.links)
+        node = self.brokers[name] = self._make_node(name)
+        node.start()
+        for neighbour in neighbours:
+            self.add_link(name, neighbour)
+        return node
+
+    def remove_broker(self, name: str) -> None:
+        """Let a broker without clients leave the overlay when it has nothing left to send."""
+        node = self.node(name)
+        if node.clients:
+            clients = ", ".join(sorted(client.name for client in node.clients))
+            raise UsageError(f"broker {name} still has clients: {clients}; move them away first")
+        if not node.is_idle:
+            later_s = self.now_s + max(self._link.latency_s_mean, IDLE_POLL_S)
+            self.agenda.plan(later_s, self.remove_broker, name)
+            return
+        for neighbour in self.topology.neighbours(name):
+            self.remove_link(name, neighbour)
+        node.leave()
+        brokers = [broker for broker in self.topology.brokers if broker != name]
+        self.topology = topology(brokers, self.topology.links)
+
+    def add_link(self, a: str, b: str, kind: LinkKind = LinkKind.PRIMARY) -> None:
+        """Link two brokers; both notice it now."""
+        nodes = self.node(a), self.node(b)
+        if Neighbour(b) in nodes[0].neighbours:
+            raise UsageError(f"brokers {a} and {b} are linked already")
+        self.topology = topology(self.topology.brokers, {*self.topology.links, (a, b)})
+        for name, other in ((a, b), (b, a)):
+            self._connect(name, other)
+        for node, other in zip(nodes, (b, a), strict=True):
+            node.arrive_in_order(LinkUp(Neighbour(other), kind))
+
+    def remove_link(self, a: str, b: str) -> None:
+        """Unlink two brokers; each notices it behind what the other has sent."""
+        nodes = self.node(a), self.node(b)
+        if Neighbour(b) not in nodes[0].neighbours:
+            raise UsageError(f"brokers {a} and {b} are not linked")
+        links = {link for link in self.topology.links if set(link) != {a, b}}
+        self.topology = topology(self.topology.brokers, links)
+        for name, other in ((a, b), (b, a)):
+            port = self.brokers[name].neighbours.pop(Neighbour(other))
+            down = LinkDown(Neighbour(name))
+            at_s = port.wire.end_s(self.now_s)
+            self.agenda.plan(at_s, self.brokers[other].arrive_in_order, down)
+
+    def install(self, modules: Modules) -> None:
+        """Start modules now, in brokers that were made without any."""
+        self._modules = modules
+        for name, node in self.brokers.items():
+            if node.is_up:
+                node.install(modules(name))
+
+    def _on_link_effect(self, broker: str, effect: LinkEffect) -> None:
+        """A router opens or closes a link; both ends may ask for the same."""
+        linked = self.node(broker).neighbours
+        match effect:
+            case OpenLink(broker=other, kind=kind):
+                if Neighbour(other) not in linked:
+                    self.add_link(broker, other, kind)
+            case CloseLink(neighbour=neighbour):
+                if neighbour in linked:
+                    self.remove_link(broker, neighbour.name)
+            case _:
+                assert_never(effect)
+
+    def node(self, name: str) -> SimulatedBroker:
+        """A broker that has not left."""
+        node = self.brokers.get(name)
+        if node is None or node.has_left:
+            raise UsageError(f"no broker {name}; there are {', '.join(self.topology.brokers)}")
+        return node
+
+    # -- parts ---------------------------------------------------------------------------------
+
     def _home(self, client: str, at: str) -> Home:
         """A connection of a client to a broker."""
-        return Home(Client(client), self.brokers[at], Wire(self._link, self._random), self.agenda)
+        return Home(
+            LocalClient(client), self.brokers[at], Wire(self._link, self._random), self.agenda
+        )
 
     def _round_trip_s(self) -> float:
-        """What a ping between a client and a broker takes; all are equally far from all."""
+        """The time of a ping between a client and a broker; all are equally far from all."""
         return sum(self._link.draw_s(self._random) for _ in range(2))
 
     def at(self, at_s: float, action: Action, *args: Any) -> None:
@@ -134,11 +214,23 @@ class Simulator:
         """Run until then, or until nothing is left to do."""
         self.agenda.run(until_s=until_s)
 
+    def _make_node(self, name: str) -> SimulatedBroker:
+        return SimulatedBroker(
+            self._make_broker(name),
+            agenda=self.agenda,
+            resources=self._resources_of(name),
+            access=Wire(self._link, self._random),
+            observer=self._observer,
+            check=self._check,
+            round_trip_s=self._round_trip_s,
+            on_link_effect=self._on_link_effect,
+        )
+
     def _make_broker(self, name: str) -> Broker:
         bandwidth = self._resources_of(name).output_bandwidth_bytes_s
         return Broker(
             name,
-            routing=self._overlay(self.topology.neighbours(name)),
+            routing=self._overlay(Place.of(name, self.topology.neighbours(name))),
             modules=self._modules(name),
             meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=self.agenda.now_s),
         )
@@ -146,7 +238,7 @@ class Simulator:
     def _resources_of(self, name: str) -> BrokerResources:
         if isinstance(self._resources, BrokerResources):
             return self._resources
-        return self._resources[name]
+        return self._resources.get(name, DEFAULT_RESOURCES)
 
     def _connect(self, sender: str, to: str) -> None:
         port = NeighbourPort(Wire(self._link, self._random), self.brokers[to].arrive)

@@ -1,4 +1,4 @@
-"""What a run amounted to: messages, deliveries, delays and hops."""
+"""Counts of a run: messages, deliveries, delays and hops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Percentiles:
 
 
 class Statistics(Observer):
-    """Counts as the run goes; eight bytes for each delivery, and nothing else, is kept."""
+    """Counts during the run; stores eight bytes for each delivery."""
 
     def __init__(self) -> None:
         self.publications = 0
@@ -35,7 +35,7 @@ class Statistics(Observer):
 
     @property
     def handled(self) -> int:
-        """Messages matched by brokers, all together."""
+        """Messages matched by all brokers."""
         return sum(self._handled_by_broker.values())
 
     @property

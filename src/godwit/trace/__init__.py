@@ -1,11 +1,11 @@
-"""What happened in a run, as tables: the one measure of simulated and live networks.
+"""What happened in a run, as tables; the same for simulated and live networks.
 
-schema.py      the tables and their columns, declared once
-rows.py        rows of a table on their way into columns
-writer.py      columns into files of Parquet, in bounded memory
+schema.py      the tables and their columns
+rows.py        collects the rows of a table as columns
+writer.py      writes columns to Parquet files, in bounded memory
 background.py  the thread that writes them
-recorder.py    from what a broker handled to rows; both drivers use it
+recorder.py    makes rows of what a broker handled; both drivers use it
 
-A trace is a folder with a folder for each table, and in it files of Parquet, which may be many.
-The metrics over it are in lab/.
+A trace is a folder with a folder of Parquet files for each table.  The metrics over it are in
+lab/metrics/.
 """

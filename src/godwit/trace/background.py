@@ -1,7 +1,7 @@
-"""One thread that does what takes time, in the order in which it was asked for.
+"""One thread that runs actions in order, beside the run.
 
-Arrow encodes, compresses and writes without Python's global lock, so where there is a second
-processor a trace is written while the run goes on.
+Arrow encodes, compresses and writes without Python's global lock, so a second processor can write
+the trace while the run continues.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import TypeAlias
 
 Action: TypeAlias = Callable[[], None]
 
-#: So many actions wait, and with them the rows that they are to write; then they are enough.
+#: Actions that may wait, each with the rows that it writes.
 ENOUGH = 2
 
 
 class Background:
     def __init__(self) -> None:
-        self._actions: Queue[Action | None] = Queue(ENOUGH + 1)  # One more: the word to end.
+        self._actions: Queue[Action | None] = Queue(ENOUGH + 1)  # One more, for the end.
         self._error: BaseException | None = None
-        # A daemon: a run that fails does not wait for a trace that nobody closes.
+        # A daemon: a run that fails does not wait for a trace that is never closed.
         self._thread = Thread(target=self._work, name="trace", daemon=True)
 
     @property
     def is_busy(self) -> bool:
-        """Whether enough is waiting, and more would have to wait before it may wait."""
+        """Whether as many actions wait as may; the last place is for the end."""
         return self._actions.qsize() >= ENOUGH
 
     @property
@@ -34,7 +34,7 @@ class Background:
         return not self._thread.is_alive()
 
     def run(self, action: Action) -> bool:
-        """Have it done; wait if too much waits already.  Raises what went wrong meanwhile."""
+        """Queue an action; block while the queue is full.  Raises the error of an earlier one."""
         self._raise()
         if self._thread.ident is None:
             self._thread.start()
@@ -42,11 +42,11 @@ class Background:
         return True
 
     def end(self) -> None:
-        """Nothing more will be asked for."""
+        """No more actions will follow."""
         self._actions.put(None)
 
     def finish(self) -> None:
-        """Wait until all is done."""
+        """Wait until all actions are done."""
         self.end()
         if self._thread.ident is not None:
             self._thread.join()
@@ -61,5 +61,5 @@ class Background:
         while (action := self._actions.get()) is not None:
             try:
                 action()
-            except BaseException as error:  # noqa: BLE001  It is raised where it can be caught.
+            except BaseException as error:  # noqa: BLE001  Raised by the next call.
                 self._error = error

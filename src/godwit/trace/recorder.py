@@ -1,8 +1,8 @@
-"""From what a broker did to the rows of a trace.  The simulator and live brokers call the same.
+"""Makes the rows of a trace from what brokers did, for the simulator and for live brokers alike.
 
-With `sample_every` n only publications whose sequence number divides by n are recorded, at every
-broker they pass and at every client, so that what is recorded of a publication is complete.
-Everything that is not a publication is recorded always.
+With `sample_every` n only publications whose sequence number is divisible by n are recorded, at
+every broker they pass and at every client, so that the record of a publication is complete.  All
+other messages are always recorded.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from godwit.errors import UsageError
 from godwit.trace.rows import ABSENT, ROWS_PER_GROUP, Rows, SpreadRows
 from godwit.trace.writer import TraceWriter
 
-#: Broker, what it received, the effects it asked for, when, the delays in its queue and in the
-#: matching engine, and the size in bytes.
+#: Broker, stimulus, effects, time, the delays in its queue and in the matching engine, and the size
+#: in bytes.
 Happening: TypeAlias = tuple[str, Received, Sequence[Effect], float, float, float, int]
 Handled: TypeAlias = Callable[[*Happening], None]
-#: Clients of a broker, the publication they were handed, its hops, and when.
+#: Clients of a broker, the publication that they received, its hops, and the time.
 Delivery: TypeAlias = tuple[Sequence[str], Publication, int, float]
 Delivered: TypeAlias = Callable[[*Delivery], None]
 
-#: As many are looked at together.  Few: the garbage collector does not notice that they are kept.
+#: Batch size.  Small, so that the garbage collector is not triggered by what is kept.
 TOGETHER = 32
 
 
 class Recorder:
     def __init__(self, writer: TraceWriter, *, sample_every: int = 1) -> None:
         if sample_every < 1:
-            raise UsageError(f"one of {sample_every} publications cannot be recorded")
+            raise UsageError(f"sample_every is {sample_every}; it must be at least 1")
         self.handled: Handled = _handling(writer.handled, sample_every)
         self.delivered: Delivered = _delivering(writer.delivered, sample_every)
         self._gauges = writer.gauges
@@ -51,7 +51,7 @@ class Recorder:
         memory_bytes: int,
         clients: int,
     ) -> None:
-        """What the meters of a broker show now."""
+        """The readings of a broker's meters now."""
         load = broker.meters.load(time_s)
         self._gauges.add(
             (
@@ -86,11 +86,11 @@ class Recorder:
         target: str,
         reason: str,
     ) -> None:
-        """A policy decided something, or something was moved."""
+        """A decision of a policy, or a move."""
         self._decisions.add((time_s, broker, policy, action, subject, source, target, reason))
 
     def decided(self, broker: str, policy: str, decision: Decision, now_s: float) -> None:
-        """A decision as a broker reports it."""
+        """A decision, from the effect of a broker."""
         self.decision(
             broker,
             time_s=now_s,
@@ -103,16 +103,16 @@ class Recorder:
         )
 
 
-# These two are told of every message.  They keep a few and look at them together: a loop over some
-# has what it needs in the processor's cache, and is twice as fast.  It says `type(...) is`, because
-# an isinstance that says no takes several times as long.
+# These two are called for every message.  They process messages in batches: a loop over a batch
+# runs from the processor's cache and is twice as fast.  `type(...) is` is used because an
+# isinstance that fails takes several times as long.
 
 
 def _handling(rows: Rows, sample_every: int) -> Handled:
     waiting: list[Happening] = []
 
     def handled(*happening: *Happening) -> None:
-        """A broker took a message in and asked for effects."""
+        """A broker handled a message."""
         waiting.append(happening)
         if len(waiting) >= TOGETHER:
             record()
@@ -127,7 +127,7 @@ def _handling(rows: Rows, sample_every: int) -> Handled:
                 if sequence % sample_every:
                     continue
                 class_ = message.content.get("class")
-                # What comes from a module is control, and has not been stamped yet.
+                # Messages of a module are control messages, not stamped yet.
                 is_control = message.is_control if from_broker else type(last_hop) is Module
             else:
                 kind, publisher, sequence = type(message).__name__, None, ABSENT
@@ -162,7 +162,7 @@ def _delivering(rows: SpreadRows, sample_every: int) -> Delivered:
     waiting: list[Delivery] = []
 
     def delivered(*delivery: *Delivery) -> None:
-        """Some clients of one broker were handed a publication."""
+        """Some clients of one broker received a publication."""
         waiting.append(delivery)
         if len(waiting) >= TOGETHER:
             record()

@@ -1,10 +1,10 @@
 """The tables of a trace.  Times are seconds: since the start of a simulation, or since 1970.
 
 HANDLED     a row for each message that a broker handled
-DELIVERED   a row for each publication that a client was handed; of a live broker, each that was
+DELIVERED   a row for each publication that a client received; of a live broker, for each that was
             put into the queue of the client
 GAUGES      a row for each broker every few seconds
-DECISIONS   a row for each thing that a policy decided, and for each move
+DECISIONS   a row for each decision of a policy, and for each move
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ SMALL_COUNT, YES_OR_NO = pa.int32(), pa.bool_()
 
 HANDLED = pa.schema(
     {
-        "time_s": NUMBER,  # when the matching engine was done with it
+        "time_s": NUMBER,  # when matching was finished
         "broker": TEXT,
         "kind": TEXT,  # Publication, Subscription, ...
         "class": TEXT,  # of a publication, else null
-        "publisher": TEXT,  # of a publication, with its number: its id
+        "publisher": TEXT,  # of a publication; with the sequence number its id
         "sequence": COUNT,
         "came_from": TEXT,  # a broker, a client or a module
         "from_broker": YES_OR_NO,
-        "went_to": TEXT,  # the neighbours that got something because of it, with spaces between
-        "copies": SMALL_COUNT,  # what they got; each has a row of its own where it came to
-        "local_matches": SMALL_COUNT,  # clients of this broker that got a copy
+        "went_to": TEXT,  # the neighbours that it was forwarded to, separated by spaces
+        "copies": SMALL_COUNT,  # messages to them; each has a row at its receiver
+        "local_matches": SMALL_COUNT,  # clients of this broker that received a copy
         "messages_out": SMALL_COUNT,  # all outputs: copies, answers, routing messages
         "hops": SMALL_COUNT,
         "queue_delay_s": NUMBER,
@@ -66,7 +66,7 @@ GAUGES = pa.schema(
         "bytes_out_per_s": NUMBER,
         "messages_queued": COUNT,
         "bytes_queued": COUNT,
-        "memory_bytes": COUNT,  # resident memory of a live broker; in a simulation, of its queues
+        "memory_bytes": COUNT,  # resident memory of a live broker; simulated: engine and queues
         "subscriptions": COUNT,
         "advertisements": COUNT,
         "clients": COUNT,
@@ -79,10 +79,10 @@ DECISIONS = pa.schema(
         "broker": TEXT,
         "policy": TEXT,
         "action": TEXT,  # proposed, moved, refused, ...
-        "subject": TEXT,  # who is, or would be, moved
+        "subject": TEXT,  # the client that is, or would be, moved
         "source": TEXT,
         "target": TEXT,
-        "reason": TEXT,  # the numbers that decided, as JSON
+        "reason": TEXT,  # the numbers behind the decision, as JSON
     }
 )
 

@@ -1,9 +1,9 @@
-"""A trace as files of Parquet, in bounded memory.
+"""Writes a trace as Parquet files, in bounded memory.
 
 About `ROWS_PER_GROUP` rows of a table are written as a row group.  A file is closed and the next
-one begun when it has `rows_per_file` rows: what is closed can be read, shipped or deleted while
-the run goes on.  A file that is being written has a name that readers overlook, so a run that is
-killed leaves whole files only.
+one opened when it has `rows_per_file` rows: closed files can be read, shipped or deleted during the
+run.  A file that is being written has a name that readers ignore, so a killed run leaves only
+complete files.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import pyarrow.parquet as pq
 
 from godwit.errors import UsageError
 from godwit.trace.background import Action, Background
-from godwit.trace.rows import Group, Rows, SpreadRows, as_written
+from godwit.trace.rows import RowGroup, Rows, SpreadRows, as_written
 from godwit.trace.schema import TABLES, TEXT
 
 ROWS_PER_FILE = 2_000_000
 
 
 class Worker(Protocol):
-    """Who does the writing."""
+    """Runs the actions that write."""
 
     def run(self, action: Action) -> bool:
-        """Do it, now or later, one after the other.  False if it is not going to be done."""
+        """Run the action now or later, in order.  False if it will not be run."""
         ...
 
     def finish(self) -> None:
-        """Wait until all is done."""
+        """Wait until all actions are done."""
         ...
 
 
@@ -50,7 +50,7 @@ class TableFiles:
         self._rows_in_file = 0
         folder.mkdir(parents=True, exist_ok=True)
 
-    def write(self, group: Group) -> None:
+    def write(self, group: RowGroup) -> None:
         if not group.rows:
             return
         if self._file is None:
@@ -61,7 +61,7 @@ class TableFiles:
             self.close()
 
     def close(self) -> None:
-        """Give what was written the name that readers see."""
+        """Close the file and rename it so that readers see it."""
         if self._file is None:
             return
         self._file.close()
@@ -71,7 +71,7 @@ class TableFiles:
         self._files += 1
 
     def finish(self) -> None:
-        """No more will come.  A table without rows is a table all the same."""
+        """Close the last file.  A table without rows gets an empty file."""
         if not self._files and self._file is None:
             self._open()
         self.close()
@@ -80,10 +80,10 @@ class TableFiles:
         self._file = pq.ParquetWriter(
             self._path(hidden=True),
             as_written(self._schema),
-            store_schema=False,  # A reader sees texts, not how they were handed over.
-            # Texts repeat, numbers do not: to look for repetitions in them is work for nothing.
+            store_schema=False,  # Readers see texts, not dictionaries.
+            # Texts repeat, numbers do not.
             use_dictionary=[field.name for field in self._schema if field.type == TEXT],
-            write_statistics=["time_s"],  # What a reader selects rows by.
+            write_statistics=["time_s"],  # Readers select rows by it.
         )
 
     def _path(self, *, hidden: bool) -> Path:
@@ -110,7 +110,7 @@ class TraceWriter:
             raise UsageError(f"cannot write a trace to {folder}: {error.strerror}") from None
         self._worker = worker or Background()
         self.rows_lost = 0
-        """Rows that the worker did not take."""
+        """Rows that the worker refused."""
         self.handled = Rows(TABLES["handled"], self._writing("handled"))
         self.delivered = SpreadRows(
             TABLES["delivered"], self._writing("delivered"), differ_in="client"
@@ -121,18 +121,18 @@ class TraceWriter:
 
     @property
     def rows(self) -> int:
-        """Rows so far, whether they are written by now or not."""
+        """Rows so far, written or not."""
         return sum(table.count for table in self._tables)
 
     def rotate(self) -> None:
-        """Let readers see all there is."""
+        """Make all rows visible to readers."""
         self._close(TableFiles.close)
 
     def close(self) -> None:
         self._close(TableFiles.finish)
         self._worker.finish()
 
-    def _writing(self, table: str) -> Callable[[Group], None]:
+    def _writing(self, table: str) -> Callable[[RowGroup], None]:
         write = self._files[table].write
         return lambda group: self._have_done(partial(write, group), group.rows)
 
@@ -158,7 +158,7 @@ class TraceWriter:
 
 
 def _write_last(
-    files: Sequence[TableFiles], groups: Sequence[Group], close: Callable[[TableFiles], None]
+    files: Sequence[TableFiles], groups: Sequence[RowGroup], close: Callable[[TableFiles], None]
 ) -> None:
     for each, group in zip(files, groups, strict=True):
         each.write(group)

@@ -22,10 +22,10 @@ from random import Random
 from godwit.content.values import Record
 from godwit.errors import UsageError
 from godwit.workloads.clients import Subscriber
-from godwit.workloads.measures import Spread, covering_share, share_sunk, spread
 from godwit.workloads.stock_publishers import quotes_of, stock_publishers
 from godwit.workloads.stocks import Market
 from godwit.workloads.workload import Workload
+from godwit.workloads.workload_figures import Spread, covering_share, share_sunk, spread
 
 PUBLICATIONS_PER_MIN = 70.0
 #: RS2: how many of 80 brokers have which part of the output capacity.

@@ -1,4 +1,4 @@
-"""BS3, the audience of the BAD simulation: who subscribes to what, when, and at which rates.
+"""BS3, the subscribers of the BAD simulation: their subscriptions, times and rates.
 
 Paper    Nguyen, Uddin, Venkatasubramanian, DEBS 2019, section 6.2.
 Stated   10 channels with periods of 5, 10, 20, 30, 60 s; 100 BE subscriptions each; rates from a
@@ -9,10 +9,10 @@ Stated   10 channels with periods of 5, 10, 20, 30, 60 s; 100 BE subscriptions e
 Chosen   what the paper leaves open:
          - the mean rate is an argument; the standard deviation is a fifth of it, and no rate is
            below a twentieth;
-         - a raised rate is 1.5 to 2.5 times the base rate; who is raised, or about to be, is not
-           picked again;
+         - a raised rate is 1.5 to 2.5 times the base rate; a subscription that is raised, or
+           scheduled to be, is not picked again;
          - logins come within the first minute, subscriptions after the login, evenly;
-         - subscribers pick among all BE subscriptions alike, and each period has two channels;
+         - subscribers pick uniformly among all BE subscriptions; each period has two channels;
          - brokers are in towns.  The n-th largest town has n^-0.8 as many people as the largest,
            who live around its centre: with ten, that gives the largest more than 2,000 of 10,000
            people and the smallest less than 500, as in figure 13 (1).
@@ -40,7 +40,7 @@ RAISED_MIN, RAISED_MAX = 1.5, 2.5
 PICKED_EVERY_S, PICKED_SHARE = 60.0, 0.25
 RAISED_WITHIN_S, LOWERED_AFTER_S = 180.0, (240.0, 360.0)
 TOWN_EXPONENT = 0.8
-#: Towns lie within so many degrees, people around their centre with this standard deviation.
+#: Extent of the region; standard deviation of people around the centre of their town.
 REGION_DEGREES, TOWN_DEGREES = 4.0, 0.05
 SOUTH, WEST = 60.0, 22.0
 
@@ -51,7 +51,7 @@ class Audience:
     """Latitude and longitude of each broker."""
 
     places: Floats
-    """... and of each subscriber."""
+    """Latitude and longitude of each subscriber."""
 
     login_s: Floats
     starts: Starts
@@ -65,7 +65,7 @@ class Audience:
     """Base rate of each BE subscription, in bytes per second."""
 
     periods_s: Floats
-    """Of its channel."""
+    """Period of the channel of each BE subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def audience(
 
 
 def rate_changes(random: np.random.Generator, *, be: int, until_s: float) -> list[RateChange]:
-    """In order of time."""
+    """Changes of rates, in order of time."""
     changes: list[RateChange] = []
     free_s = np.zeros(be)
     for picked_s in np.arange(PICKED_EVERY_S, until_s, PICKED_EVERY_S).tolist():

@@ -10,7 +10,7 @@ Chosen where the thesis is silent: a subscriber's symbol is one that is publishe
 draws among "the known stock symbols"; then most subscribers of the PlanetLab setup, with 15 of
 100 symbols published, would sink nothing, and not the 50% it states).  The zero-traffic share is
 exact, and spread over the subscribers at random.  Those beyond it draw from LS3's templates, of
-which some sink nothing as well (`high > v` with the highest v): `measured` says how many.
+which some sink nothing as well (`high > v` with the highest v): `measured` counts them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from random import Random
 from godwit.content.filters import Filter
 from godwit.content.values import Record
 from godwit.workloads.clients import Subscriber
-from godwit.workloads.measures import Spread, share_sunk, spread, zero_traffic_share
 from godwit.workloads.stock_publishers import quotes_of, stock_publishers
 from godwit.workloads.stocks import Market
 from godwit.workloads.timelines import Timeline, joins, merged, rate_steps
 from godwit.workloads.workload import Workload
+from godwit.workloads.workload_figures import Spread, share_sunk, spread, zero_traffic_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def balancing_workload(
 
 
 def balancing_filter(market: Market, random: Random, *, zero_traffic: bool) -> Filter:
-    """What one subscriber wants; also for the subscribers of churn."""
+    """The filter of one subscriber; also for the subscribers of churn."""
     symbol = random.choice(market.symbols)
     return market.zero_traffic_filter(symbol) if zero_traffic else market.template_filter(symbol)
 

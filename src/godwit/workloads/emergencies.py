@@ -1,4 +1,4 @@
-"""BS1, the emergency scenario: people who move, emergencies, shelters, and who subscribes to what.
+"""BS1, the emergency scenario: users who move, reports, shelters, and subscriptions to channels.
 
 Paper    Nguyen, Uddin, Venkatasubramanian, DEBS 2019, section 6.1.2.
 Stated   A place a second from each user; eight publishers who cross the town rapidly and make about
@@ -8,9 +8,9 @@ Stated   A place a second from each user; eight publishers who cross the town ra
          subscriptions of 400 subscribers.
 Chosen   what the paper leaves open: users walk at 0.5 to 1.5 m/s, publishers drive at 10 to 20 m/s;
          reports come at random (Poisson); severities are 1 to 5; subscribers ask about 30 areas,
-         all alike, and for events near themselves once: this gives the stated counts of BE and FE.
+         drawn uniformly, and for events near themselves once: this gives the stated counts.
 
-Everything is drawn from the generator that is passed in, and comes in order of time.
+Everything is drawn from the generator that is passed in, in order of time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from random import Random
 
 import msgspec
 
+from godwit.content.geography import GeoPoint
 from godwit.content.values import Record, Value
 from godwit.workloads.emergency_channels import (
     CHANNELS,
@@ -29,7 +30,7 @@ from godwit.workloads.emergency_channels import (
     Argument,
     EmergencyChannel,
 )
-from godwit.workloads.roads import Place, RoadMap, walkers
+from godwit.workloads.roads import RoadMap, walkers
 
 TYPES = ("accident", "fire", "flood", "storm", "earthquake", "shooting", "riot", "gas leak")
 PUBLISHERS = 8
@@ -55,7 +56,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelSubscription:
+class EmergencySubscription:
     at_s: float
     channel: str
     arguments: tuple[Value, ...]
@@ -65,11 +66,11 @@ class ChannelSubscription:
 @dataclass(frozen=True, slots=True)
 class EmergencySubscriber:
     user: str
-    place: Place
-    """Where they are when they log in."""
+    place: GeoPoint
+    """Place at the login."""
 
     login_s: float
-    subscriptions: tuple[ChannelSubscription, ...]
+    subscriptions: tuple[EmergencySubscription, ...]
     """In order of time."""
 
 
@@ -80,7 +81,7 @@ def user_names(count: int) -> tuple[str, ...]:
 def user_locations(
     random: Random, roads: RoadMap, users: int, *, until_s: float, start_s: float = 0.0
 ) -> Iterator[Published]:
-    """A place of each user every second.  `start_s` is what `at` counts from."""
+    """A place of each user every second.  `at` counts from `start_s`."""
     people = list(
         zip(user_names(users), walkers(roads, random, users, WALKING_M_PER_S), strict=True)
     )
@@ -103,7 +104,7 @@ def emergency_reports(
     start_s: float = 0.0,
     per_s: float = REPORTS / DURATION_S,
 ) -> Iterator[Published]:
-    """Reports of eight publishers who drive about."""
+    """Reports of eight publishers who drive through the town."""
     drivers = list(walkers(roads, random, PUBLISHERS, DRIVING_M_PER_S))
     last_s = [0.0] * PUBLISHERS
     at_s, number = random.expovariate(per_s), 0
@@ -118,8 +119,8 @@ def emergency_reports(
         at_s += random.expovariate(per_s)
 
 
-def _report(random: Random, number: int, place: Place, at_s: float) -> Record:
-    """Of a size drawn evenly from REPORT_BYTES, as JSON."""
+def _report(random: Random, number: int, place: GeoPoint, at_s: float) -> Record:
+    """A report whose size as JSON is drawn uniformly from REPORT_BYTES."""
     record: dict[str, Value] = {
         "class": EMERGENCY, "report_id": f"report-{number:06d}", "etype": random.choice(TYPES),
         "severity": random.randint(1, 5), "latitude": place.latitude, "longitude": place.longitude,
@@ -150,7 +151,7 @@ def emergency_subscribers(
     for user in user_names(count):
         login_s = random.uniform(0.0, LOGIN_WITHIN_S)
         subscriptions = [
-            ChannelSubscription(
+            EmergencySubscription(
                 random.uniform(LOGIN_WITHIN_S, SUBSCRIBED_BY_S), channel.name, arguments
             )
             for channel in random.sample(CHANNELS, random.randint(*CHANNELS_EACH))
@@ -163,12 +164,12 @@ def emergency_subscribers(
 
 
 def _arguments(
-    random: Random, channel: EmergencyChannel, user: str, areas: list[Place]
+    random: Random, channel: EmergencyChannel, user: str, areas: list[GeoPoint]
 ) -> list[tuple[Value, ...]]:
-    """Of a subscriber's subscriptions to a channel: as many as drawn, no two alike."""
+    """Arguments of a subscriber's subscriptions to a channel; their number is drawn, all differ."""
     wanted = random.randint(*SUBSCRIPTIONS_EACH)
     if channel.asks_for == (Argument.USER,):
-        wanted = 1  # There is one of everybody.
+        wanted = 1  # The only argument is the user itself.
     found: dict[tuple[Value, ...], None] = {}
     while len(found) < wanted:
         arguments: list[Value] = []

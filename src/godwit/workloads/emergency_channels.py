@@ -1,10 +1,10 @@
 """The statements of the emergency scenario: datasets, feeds and seven channels, as text.
 
 BS1 has three datasets and seven channels with periods of 10, 20 and 30 s, whose parameters are an
-event's type, an event's location and a user's location.  Which seven the paper does not say: these
-are chosen so that every kind of parameter is there, alone and with another, static data is joined,
-and one counts.  `distance` is in metres: an event is near within 1 km, a shelter within 500 m, of
-which a place in town has about eight.
+event's type, an event's location and a user's location.  The paper does not state which seven:
+these use every kind of parameter, alone and with another, join static data, and count.  `distance`
+is in metres: an event is near within 1 km, a shelter within 500 m; a place in town has about eight
+of these.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FEEDS = (
 
 
 class Argument(Enum):
-    """What a parameter asks for."""
+    """The meaning of a parameter."""
 
     TYPE = "event type"
     AREA = "event location"
@@ -51,7 +51,7 @@ class EmergencyChannel:
 
     @property
     def parameters(self) -> tuple[tuple[str, str], ...]:
-        """Name and type of each, in order."""
+        """Name and type of each parameter, in order."""
         return tuple(pair for asked in self.asks_for for pair in PARAMETERS[asked])
 
     @property

@@ -25,9 +25,9 @@ from godwit.content.filters import Filter
 from godwit.content.predicates import Operator, Predicate
 from godwit.content.values import Value
 from godwit.errors import UsageError
-from godwit.workloads.clients import Publisher, Subscriber
-from godwit.workloads.measures import Spread, matching_brokers, spread
+from godwit.workloads.clients import Publisher, Subscriber, publisher_at
 from godwit.workloads.workload import Workload
+from godwit.workloads.workload_figures import Spread, matching_brokers, spread
 from godwit.workloads.zipf import zipf_weights
 
 TOPICS = 100
@@ -41,7 +41,7 @@ ADVERTISEMENT = Filter.parse("class = 'EVENT' and topic is present")
 class RatioSetup:
     matching_ratio: float
     publisher_exponent: float = 0.0
-    """Of the Zipf distribution of publications over brokers; 0 is uniform."""
+    """Exponent of the Zipf distribution of publications over brokers; 0 is uniform."""
 
     topics: int = TOPICS
     publications_per_s: float = PUBLICATIONS_PER_S
@@ -53,7 +53,7 @@ CS2 = tuple(RatioSetup(matching_ratio=ratio, publisher_exponent=1.0) for ratio i
 
 def ratio_workload(setup: RatioSetup, brokers: Sequence[str], random: Random) -> Workload:
     if not 0 <= setup.matching_ratio <= 1:
-        raise UsageError(f"a matching ratio of {setup.matching_ratio}; it is from 0 to 1")
+        raise UsageError(f"a matching ratio of {setup.matching_ratio}; it must be from 0 to 1")
     interested = round(setup.matching_ratio * len(brokers))
     subscribers = tuple(
         Subscriber(name=f"subscriber-{broker}-t{topic}", at=broker, filter=_about(topic))
@@ -63,14 +63,7 @@ def ratio_workload(setup: RatioSetup, brokers: Sequence[str], random: Random) ->
     weights = zipf_weights(len(brokers), setup.publisher_exponent)
     random.shuffle(weights)
     publishers = tuple(
-        Publisher(
-            name=f"publisher-{broker}",
-            at=broker,
-            advertisement=ADVERTISEMENT,
-            subject=f"publisher-{broker}",
-            publications_per_min=60.0 * setup.publications_per_s * weight,
-            phase=random.random(),
-        )
+        publisher_at(broker, ADVERTISEMENT, 60.0 * setup.publications_per_s * weight, random)
         for broker, weight in zip(brokers, weights, strict=True)
     )
 

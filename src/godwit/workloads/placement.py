@@ -20,10 +20,10 @@ from random import Random
 
 from godwit.errors import UsageError
 from godwit.workloads.clients import Subscriber
-from godwit.workloads.measures import Spread, share_sunk, spread
 from godwit.workloads.stock_publishers import quotes_of, stock_publishers
 from godwit.workloads.stocks import Market, Rating
 from godwit.workloads.workload import Workload
+from godwit.workloads.workload_figures import Spread, share_sunk, spread
 
 
 class Mix(Enum):
@@ -48,7 +48,7 @@ class PlacementSetup:
     subscribers_per_publisher: int
     mix: Mix = Mix.RANDOM
     brokers_with_subscribers: int = 16
-    """Over how many brokers the subscribers of one publisher are spread (the thesis's X)."""
+    """Number of brokers that the subscribers of one publisher are spread over (the thesis's X)."""
 
 
 PLANETLAB = PlacementSetup(
@@ -66,7 +66,7 @@ def placement_workload(
     if not 1 <= setup.brokers_with_subscribers <= len(brokers):
         raise UsageError(
             f"subscribers at {setup.brokers_with_subscribers} brokers;"
-            f" from 1 to all {len(brokers)} are possible"
+            f" it must be from 1 to {len(brokers)}"
         )
     publishers = stock_publishers(
         market,

@@ -5,16 +5,16 @@
 
 The thesis's own quotes are such a file (100 symbols, 245,190 rows); without one, `open_market`
 generates a market instead.  Reading streams: one line is in memory at a time, and no line may be
-longer than LINE_CHARACTERS_MAX.  What breaks a rule is a UsageError that names line and rule.
+longer than LINE_CHARACTERS_MAX.  A violated rule raises a UsageError with line and rule.
 
 Q1  The first line is the header above; every other line has seven fields.
-Q2  Symbol and date are there, the date is a day of the calendar (ISO 8601).
+Q2  Symbol and date are not empty, the date is a day of the calendar (ISO 8601).
 Q3  Prices are positive numbers, the volume is an integer that is not negative.
 Q4  low <= open, close <= high.
-Q5  The rows of a symbol stand together, and each is of a later day than the one before.
+Q5  The rows of a symbol are contiguous, each of a later day than the one before.
 
-The thesis's file breaks Q4 once (ATCO opens at 31007.00 on a day between 9.38 and 9.38).  Who
-wants to read on passes a list for up to BAD_ROWS_MAX bad rows; `read_market` does.
+The thesis's file breaks Q4 once (ATCO opens at 31007.00 on a day between 9.38 and 9.38).  To read
+on, pass a list for up to BAD_ROWS_MAX bad rows; `read_market` does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from godwit.workloads.stocks import GENTLE, Market, Profile, StockMarket
 
 COLUMNS = ("symbol", "date", "open", "high", "low", "close", "volume")
 LINE_CHARACTERS_MAX = 1000
-#: More than so many bad rows are no slips of the pen but another format.
+#: More bad rows than this mean that the file has another format.
 BAD_ROWS_MAX = 10
 VOLUME_MAX = 10**12
 
@@ -45,13 +45,13 @@ VOLUME_MAX = 10**12
 def read_quotes(path: Path, *, passed_over: list[str] | None = None) -> Iterator[Quote]:
     """The quotes of a file, one after the other.
 
-    A bad row raises, unless there is a list for what is wrong with it and the list is short.
+    A bad row raises, unless there is a list for such errors with less than BAD_ROWS_MAX entries.
     """
     try:
         with _opened(path) as file:
             yield from _quotes(file, path, passed_over)
     except FileNotFoundError:
-        raise UsageError(f"{path}: there is no such file of quotes") from None
+        raise UsageError(f"{path}: no such file") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read as quotes: {error}") from error
 
@@ -81,7 +81,7 @@ def open_market(
     days_max: int | None = None,
     profile: Profile = GENTLE,
 ) -> Market:
-    """The recorded market if there is a file, else a generated one of the same size."""
+    """The recorded market if a file is given, otherwise a generated one of the same size."""
     if path is None:
         return StockMarket(random, symbols=symbols, profile=profile)
     return read_market(path, random, symbols=symbols, days_max=days_max)
@@ -123,7 +123,7 @@ def _quotes(file: TextIO, path: Path, passed_over: list[str] | None) -> Iterator
 
 
 class _BadRowError(Exception):
-    """One row breaks a rule; says which."""
+    """A row violates a rule; the message says which."""
 
 
 def _lines(file: TextIO) -> Iterator[str]:
@@ -147,19 +147,19 @@ def _price(name: str, text: str) -> float:
     try:
         price = float(text)
     except ValueError:
-        raise _BadRowError(f"{name} {text!r} is no number (Q3)") from None
+        raise _BadRowError(f"{name} {text!r} is not a number (Q3)") from None
     if not (isfinite(price) and price > 0):
-        raise _BadRowError(f"{name} {text} is no positive price (Q3)")
+        raise _BadRowError(f"{name} {text} is not a positive price (Q3)")
     return price
 
 
 def _volume(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 13 and int(text) <= VOLUME_MAX):
-        raise _BadRowError(f"volume {text!r} is no integer from 0 to {VOLUME_MAX} (Q3)")
+        raise _BadRowError(f"volume {text!r} is not an integer from 0 to {VOLUME_MAX} (Q3)")
     return int(text)
 
 
-@lru_cache(maxsize=8192)  # Twenty years of trading days; and the same string for the same day.
+@lru_cache(maxsize=8192)  # Twenty years of trading days; equal days share a string.
 def _thesis_date(text: str) -> str:
     try:
         day = date.fromisoformat(text)
@@ -175,4 +175,4 @@ def _check_order(symbol: str, day: str, before: tuple[str, str] | None, done: se
         if day <= before[1]:
             raise _BadRowError(f"{day} does not come after {before[1]} (Q5)")
     elif symbol in done:
-        raise _BadRowError(f"rows of {symbol} stand apart from each other (Q5)")
+        raise _BadRowError(f"rows of {symbol} are not contiguous (Q5)")

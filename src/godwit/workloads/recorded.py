@@ -1,11 +1,11 @@
-"""A market of quotes that were really seen, such as the thesis's own (7.1.1).
+"""A market of recorded quotes, such as the thesis's own (7.1.1).
 
-Each symbol's quotes come in the order of their dates, and again from the first after the last:
-the thesis does not say what its publishers did at the end of a stock's history.  Thresholds come
-from all days of the market.  A stock of 2004 is not that of 1984, so an experiment that plays few
-days reads only these (`read_market(days_max=...)`); else its ratings sink what they sink over
-twenty years, and not what they are named for: in the first 300 days 7% and 29% on average instead
-of 10% and 50%.  The last days are read, for in the first years some stocks have one price a day.
+Each symbol's quotes come in the order of their dates, and start again after the last: the thesis
+does not say what its publishers did at the end of a stock's history.  Thresholds come from all days
+of the market.  A stock changes over twenty years, so an experiment that plays few days should read
+only these (`read_market(days_max=...)`); otherwise its ratings do not sink their nominal shares: in
+the first 300 days 7% and 29% on average instead of 10% and 50%.  The last days are read, because in
+the first years some stocks have one price a day.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from godwit.workloads.stocks import Market
 
 
 class RecordedMarket(Market):
-    """Quotes that were really seen, in the order of their dates, over and over."""
+    """Recorded quotes, in the order of their dates, repeated."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class RecordedMarket(Market):
             raise UsageError("a recorded market needs at least one quote of each symbol")
         self.symbols = tuple(quotes)
         self.passed_over = tuple(passed_over)
-        """What is wrong with the rows that were left out, one sentence each."""
+        """A sentence for each row that was left out, with the reason."""
 
         self._records = {symbol: _Records(days) for symbol, days in quotes.items()}
         self._day = dict.fromkeys(self.symbols, 0)
@@ -51,7 +51,7 @@ class RecordedMarket(Market):
 
 
 class _Records(Sequence[dict[str, Value]]):
-    """Quotes as records, made when they are asked for: a record takes six times the memory."""
+    """Quotes as records, made on demand: a record takes six times the memory."""
 
     def __init__(self, quotes: Sequence[Quote]) -> None:
         self._quotes = quotes

@@ -1,15 +1,15 @@
 """Interest along a social graph, in place of Publiy's dataset DT-FB (paper M, section 7).
 
-The paper took its interests from traces of interactions on Facebook, which we do not have, and
-its method is in a report we do not have either.  So the graph is generated: preferential
-attachment with triad closing (Holme and Kim 2002), which has what such traces are known for: a
-few users with very many friends, and friends of friends who are friends.
+The paper took its interests from traces of interactions on Facebook by a method from a report; we
+have neither.  So the graph is generated: preferential attachment with triad closing (Holme and Kim
+2002), which has the known properties of such traces: a few users with very many friends, and
+friends of friends who are friends.
 
 A user publishes posts under `class = 'POST' and author = 'u17'` at its broker, and subscribes
-there to each of its friends.  Users are at random brokers.  Who has more friends posts more: the
-rate is proportional to their number, with 3,600 posts a minute altogether (PS6).  `locality` is
-the chance that a newcomer sits at the broker of the first friend it makes; the paper says nothing
-of where users are, and 0 is the case that helps no overlay.
+there to each of its friends.  Users are at random brokers.  A user's rate is proportional to its
+number of friends, with 3,600 posts a minute altogether (PS6).  `locality` is the chance that a
+newcomer sits at the broker of its first friend; the paper does not say where users are, and 0
+favours no overlay.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from godwit.content.predicates import Operator, Predicate
 from godwit.content.values import Value
 from godwit.errors import UsageError
 from godwit.workloads.clients import Publisher, Subscriber
-from godwit.workloads.measures import Spread, matching_brokers, spread
 from godwit.workloads.workload import Workload
+from godwit.workloads.workload_figures import Spread, matching_brokers, spread
 
 #: For each user, its friends in the order in which they were made.  Friendship is mutual.
 Graph: TypeAlias = Mapping[int, Sequence[int]]
@@ -48,10 +48,10 @@ DT_FB = SocialSetup()
 
 
 def social_graph(setup: SocialSetup, random: Random) -> Graph:
-    """Users come one after the other and make friends among those who are there."""
+    """Users join one after the other and make friends among the existing ones."""
     first = setup.friends_of_newcomer
     if not 1 <= first < setup.users:
-        raise UsageError(f"{first} friends for each of {setup.users} users cannot be found")
+        raise UsageError(f"{first} friends for each of {setup.users} users are impossible")
     friends: dict[int, list[int]] = {user: [] for user in range(setup.users)}
     # Each user as often as it has friends: a uniform draw is a draw by the number of friends.
     ends: list[int] = []
@@ -117,7 +117,7 @@ def _by(user: int, *more: Predicate) -> Filter:
 class SocialMeasures:
     friends: Spread
     clustering: float
-    """Of two friends of a user, how often they are friends: the mean over users."""
+    """Share of the pairs of a user's friends that are friends, mean over users."""
 
 
 def measured_graph(graph: Graph) -> SocialMeasures:

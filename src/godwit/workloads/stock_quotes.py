@@ -12,7 +12,7 @@ highLow%Diff      (high - low) / low.  The thesis's example has 0.014 where this
                   ratio of its four prices gives 0.014, so it was computed from other ones.
 closeEqualsLow, closeEqualsHigh    strings, as in the example.
 
-Not here: where rows come from (quotes.py, stocks.py) and who wants them (stock_templates.py).
+Rows come from quotes.py and stocks.py; subscriptions to them are in stock_templates.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Quote(NamedTuple):
 
     symbol: str
     date: str
-    """As the thesis writes it: `5-Sep-96`."""
+    """In the thesis's format: `5-Sep-96`."""
 
     open: float
     high: float
@@ -61,7 +61,7 @@ def quote_record(quote: Quote) -> dict[str, Value]:
 
 
 def advertisement_of(symbol: str) -> Filter:
-    """What a publisher of this symbol's quotes announces."""
+    """The advertisement of a publisher of this symbol's quotes."""
     return Filter(
         [
             Predicate("class", Operator.EQUAL, "STOCK"),

@@ -11,8 +11,8 @@ ratings        It fixes thresholds (highLow%Diff > 0.15; volume > 1,000,000 and 
                templates and find thresholds in the symbol's own quotes that give the shares.
 RS4            "an additional inequality attribute, such as low < v": one of LS3's three.
 zero traffic   LS2 wants 25% or 50% of the subscribers to sink nothing and does not say how.
-               They get one of LS3's three templates with a threshold that no quote passes.  So
-               they meet an advertisement and cost a broker memory and matching, as any other.
+               They get one of LS3's three templates with a threshold that no quote passes: they
+               intersect an advertisement and cost memory and matching like any other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from godwit.content.predicates import Operator, Predicate
 from godwit.content.values import Record
 from godwit.workloads.stock_quotes import number
 
-#: LS3, as cumulative shares: up to which draw, does it name the symbol, the bounded attribute.
+#: LS3: cumulative share, whether it names the symbol, the bounded attribute.
 TEMPLATES: tuple[tuple[float, bool, str | None], ...] = (
     (0.20, True, "high"),
     (0.40, True, "low"),
@@ -78,7 +78,7 @@ def allocation_filter(symbol: str, seen: Sequence[Record], random: Random) -> Fi
 
 
 def zero_traffic_filter(symbol: str, random: Random) -> Filter:
-    """A subscription that meets the symbol's advertisement and none of its quotes (LS2)."""
+    """A subscription that intersects the symbol's advertisement and matches no quote (LS2)."""
     attribute = random.choice(tuple(BOUNDED))
     beyond = round(random.uniform(1, 2) * UNSEEN)
     bound = -beyond if BOUNDED[attribute] is Operator.BELOW else beyond
@@ -130,7 +130,7 @@ def nearest_bounds(
         return _share_above(first, one[level])
 
     level, alone = _nearest(len(one), share, both), _nearest(len(one), share, first_alone)
-    # Both attributes are what the thesis bounds: two points of the share are worth that.
+    # The thesis bounds both attributes: that is preferred up to two points of the share.
     if abs(both(level) - share) <= abs(first_alone(alone) - share) + 0.02:
         return one[level], two[level]
     return one[alone], two[0]

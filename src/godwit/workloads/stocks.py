@@ -9,8 +9,8 @@ the market the benchmarks use; THESIS_LIKE was fitted by hand to the medians and
 thesis's own quotes, whose stocks are thinner and wilder.  Everything comes from the generator
 passed in: the same seed gives the same market.
 
-A generated market draws its first HISTORY_DAYS before anybody looks; thresholds come from these,
-and quotes are of the days after them.
+A generated market draws its first HISTORY_DAYS at once; thresholds come from these days, quotes
+from those after them.
 
 Read next: recorded.py (the other market), stock_quotes.py (what a quote is), stock_templates.py.
 """
@@ -25,11 +25,7 @@ from random import Random
 from godwit.content.filters import Filter
 from godwit.content.values import Record, Value
 from godwit.workloads import stock_templates
-from godwit.workloads.stock_quotes import (
-    MONTHS,
-    NUMERIC_ATTRIBUTES,
-    advertisement_of,
-)
+from godwit.workloads.stock_quotes import MONTHS, NUMERIC_ATTRIBUTES, advertisement_of
 from godwit.workloads.stock_templates import Rating
 
 __all__ = [
@@ -52,7 +48,7 @@ class Profile:
 
     volume_log_mean: float
     volume_log_sd: float
-    """Of the typical volumes of different symbols."""
+    """Spread of the typical volumes of different symbols."""
 
     volume_daily_log_sd: float
     open_log_sd: float
@@ -76,7 +72,7 @@ THESIS_LIKE = Profile(
 
 
 class Market(ABC):
-    """Stocks by symbol: the next quote of each, and filters with thresholds it has shown."""
+    """Stocks by symbol: the next quote of each, and filters with thresholds from its quotes."""
 
     symbols: tuple[str, ...]
 
@@ -93,7 +89,7 @@ class Market(ABC):
         """The quotes of `symbol` from which thresholds are drawn."""
 
     def advertisement(self, symbol: str) -> Filter:
-        """What a publisher of this symbol's quotes announces."""
+        """The advertisement of a publisher of this symbol's quotes."""
         return advertisement_of(symbol)
 
     def template_filter(self, symbol: str) -> Filter:

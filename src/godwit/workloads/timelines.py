@@ -6,7 +6,7 @@
                       all joins of a minute to one random edge, individually-random each to its own
 
 Chosen where the thesis (7.1.2) is silent: the joins of a minute come at uniform times within it,
-stays are uniform, and who would leave after the end of the script stays.  Half of an odd number
+stays are uniform, and subscribers that would leave after the end stay.  Half of an odd number
 of publishers is rounded down.
 
 A timeline is sorted by time.  The same seed gives the same timeline.
@@ -68,7 +68,7 @@ def merged(*timelines: Iterable[Step]) -> Timeline:
 def joins(
     subscribers: Iterable[Subscriber], random: Random, *, within_s: float, from_s: float = 0.0
 ) -> tuple[Join, ...]:
-    """Everybody joins once, at a time uniform over `within_s` (LS2)."""
+    """Each subscriber joins once, at a time uniform over `within_s` (LS2)."""
     steps = [Join(random.uniform(from_s, from_s + within_s), who) for who in subscribers]
     return tuple(sorted(steps, key=lambda step: step.at_s))
 
@@ -120,7 +120,7 @@ class Attendance:
     joins: int
     leaves: int
     stay_mean_s: float
-    """Of those who left."""
+    """Mean stay of the subscribers that left."""
 
     attached_most: int
     attached_at_end: int
@@ -156,7 +156,7 @@ def attendance(timeline: Iterable[Step]) -> Attendance:
 def aggregate_rate_per_min(
     rates_per_min: Mapping[str, float], timeline: Iterable[Step], *, at_s: float
 ) -> float:
-    """What all publishers together publish in a minute, after the steps up to `at_s`."""
+    """The rate of all publishers together, after the steps up to `at_s`."""
     now = dict(rates_per_min)
     for step in timeline:
         if isinstance(step, RateStep) and step.at_s <= at_s:

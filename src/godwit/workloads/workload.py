@@ -1,4 +1,4 @@
-"""A workload as a value: who publishes what where, and who wants it.  No driver is needed.
+"""A workload as a value: publishers, subscribers and timed publications, independent of a driver.
 
     random = Random(7)
     workload = placement_workload(CLUSTER, StockMarket(random, symbols=30), brokers, random)
@@ -6,11 +6,11 @@
     for publishing in workload.publications(until_s=60.0): ...
 
 Builders (balancing.py, placement.py, zipf.py ...) make one from a seed.  `publications` is a
-stream, in order of time; its content is drawn as it is asked for.  So a workload is played once:
-build it again from the same seed to play the same again.
+stream in order of time, whose content is drawn on demand.  So a workload can be played once; to
+play it again, build it again from the same seed.
 
-Publications come evenly, the first at a random point of the publisher's first period: the papers
-give rates and no distribution.  A step of the rate holds from the next publication on.
+Publications come at equal intervals, the first at a random point of the publisher's first period:
+the papers give rates and no distribution.  A step of the rate applies from the next publication.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Workload:
     def publications(
         self, *, until_s: float, from_s: float = 0.0, steps: Iterable[RateStep] = ()
     ) -> Iterator[Publishing]:
-        """What is published from `from_s` on and before `until_s`, in order of time."""
+        """The publications from `from_s` up to `until_s`, exclusive, in order of time."""
         rates = _Rates(self.publishers, steps)
         agenda = [
             (from_s + publisher.phase * 60.0 / publisher.publications_per_min, number)
@@ -59,13 +59,13 @@ class Workload:
             heapreplace(agenda, (at_s + 60.0 / rates.per_min(publisher.name, at_s), number))
 
     def sample(self, count: int) -> Iterator[Record]:
-        """As many records as asked for, of each publisher as many as its rate gives it."""
+        """The first `count` records of all publishers together."""
         stream = self.publications(until_s=inf)
         return (publishing.record for publishing in islice(stream, count))
 
 
 class _Rates:
-    """The rate of each publisher at a time, asked for in order of time."""
+    """The rate of each publisher; must be queried in order of time."""
 
     def __init__(self, publishers: Iterable[Publisher], steps: Iterable[RateStep]) -> None:
         self._now = {p.name: p.publications_per_min for p in publishers}

@@ -3,8 +3,8 @@
 A subscription is about one topic, drawn with Zipf popularity, at a broker drawn uniformly; a
 publication is about one topic.  What characterises a dataset is how many brokers have a matching
 subscription for a publication: 9.7 of 120 in the sparse DT1 and 28.7 in the dense DT2 (348,000
-and 1,034,000 deliveries of 36,000 publications; at 3,600 msg/min, erratum E30).  It is what we
-are given, and the number of topics is what follows from it: the fewer, the denser.
+and 1,034,000 deliveries of 36,000 publications; at 3,600 msg/min, erratum E30).  The number of
+topics follows from it: the fewer, the denser.
 
 without covering   topic = 't7', x > a, x < a + 1     windows of one width: none covers another
 with covering      topic = 't7'                       5%
@@ -30,9 +30,9 @@ from godwit.content.filters import Filter
 from godwit.content.predicates import Operator, Predicate
 from godwit.content.values import Value
 from godwit.errors import UsageError
-from godwit.workloads.clients import Publisher, Subscriber
-from godwit.workloads.measures import Spread, matching_brokers
+from godwit.workloads.clients import Publisher, Subscriber, publisher_at
 from godwit.workloads.workload import Workload
+from godwit.workloads.workload_figures import Spread, matching_brokers
 
 ADVERTISEMENT = Filter.parse(
     "class = 'ZIPF' and topic is present and x is present and y is present"
@@ -52,7 +52,7 @@ class ZipfSetup:
     exponent: float = 1.0
     covering: bool = False
     publications_per_min: float = 3600.0
-    """Of all publishers together."""
+    """Rate of all publishers together."""
 
 
 DT1 = ZipfSetup(brokers_per_publication=9.7)
@@ -118,14 +118,7 @@ def zipf_workload(setup: ZipfSetup, brokers: Sequence[str], random: Random) -> W
         for number, topic in enumerate(drawn)
     )
     publishers = tuple(
-        Publisher(
-            name=f"publisher-{broker}",
-            at=broker,
-            advertisement=ADVERTISEMENT,
-            subject=f"publisher-{broker}",
-            publications_per_min=setup.publications_per_min / len(brokers),
-            phase=random.random(),
-        )
+        publisher_at(broker, ADVERTISEMENT, setup.publications_per_min / len(brokers), random)
         for broker in brokers
     )
     return Workload(
@@ -176,6 +169,6 @@ def _content(topics: int, random: Random) -> Callable[[Publisher], dict[str, Val
 def measured(workload: Workload, *, publications: int) -> Spread:
     """How many brokers have a matching subscription for a publication.
 
-    `measures.covering_share` says how many subscriptions are covered.
+    `workload_figures.covering_share` gives the share of covered subscriptions.
     """
     return matching_brokers(workload.subscribers, workload.sample(publications))

@@ -1,0 +1,88 @@
+"""Commands for a network of brokers on this machine: run it, and print a file for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from godwit.cli.broker import Trace, traced
+from godwit.cli.options import LogLevel
+from godwit.cli.signals import stop_event, unless_stopped
+from godwit.errors import UsageError
+from godwit.overlay.topology import Topology, balanced_tree, chain, star
+from godwit.runtime.deployment import LocalDeployment
+from godwit.runtime.settings import NetworkSettings, dump_network, load_network, network_of
+
+
+def up(
+    file: Annotated[Path, typer.Argument(help="Network file, as `godwit topology` prints it.")],
+    trace: Trace = None,
+    log_level: LogLevel = "warning",
+) -> None:
+    r"""Run a network of broker processes on this machine, until Ctrl-C.
+
+    Also runs the data cluster and the coordinator, if the file has \[services.datacluster] or
+    \[services.coordinator].
+    """
+    uvloop.run(_up(traced(load_network(file), trace), log_level))
+
+
+async def _up(network: NetworkSettings, log_level: str) -> None:
+    stopped = stop_event()
+    starting = LocalDeployment(network, log_level=log_level)
+    everything = [f"{len(network.broker)} brokers", *starting.services]
+    typer.echo(f"starting {', '.join(everything)} ...")
+    running = await unless_stopped(stopped, starting.__aenter__())
+    if running is None:
+        return
+    try:
+        for each in running.brokers.network.broker:
+            http = "" if each.http is None else f"   {running.brokers.http(each.id)}/metrics"
+            typer.echo(f"  {each.id}   godwit://{each.listen}{http}")
+        for name, service in running.services.items():
+            typer.echo(f"  {name}   {service.url}")
+        typer.echo("all are linked; Ctrl-C stops them")
+        ended = await unless_stopped(stopped, running.first_end())
+        if ended is not None:
+            raise UsageError(ended)
+        typer.echo("stopping ...")
+    finally:
+        codes = await running.stop()
+    if any(codes.values()):
+        raise UsageError(f"some processes did not stop cleanly; exit codes: {codes}")
+
+
+def topology(
+    shape: Annotated[
+        str, typer.Argument(help="Shape of the network: tree, chain or star.")
+    ] = "tree",
+    brokers: Annotated[int, typer.Option(min=1, max=10_000, help="Number of brokers.")] = 7,
+    fanout: Annotated[int, typer.Option(min=1, help="Brokers below each broker of a tree.")] = 2,
+    port: Annotated[
+        int, typer.Option(min=1, max=65_000, help="Port of the first broker; the others follow.")
+    ] = 7400,
+    http_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65_000, help="HTTP port of the first broker; none by default."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Host that all brokers listen on.")] = "127.0.0.1",
+) -> None:
+    """Print a network file for `godwit up`: brokers, ports and links."""
+    shown = _shape(shape, brokers, fanout)
+    network = network_of(shown, host=host, port=port, http_port=http_port)
+    typer.echo(dump_network(network), nl=False)
+
+
+def _shape(shape: str, brokers: int, fanout: int) -> Topology:
+    match shape:
+        case "tree":
+            return balanced_tree(brokers, fanout=fanout)
+        case "chain":
+            return chain(brokers)
+        case "star":
+            return star(brokers - 1)
+        case _:
+            raise UsageError(f"unknown shape {shape!r}; choose from tree, chain, star")

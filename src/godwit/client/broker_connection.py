@@ -1,0 +1,287 @@
+"""The connection to a broker: re-established, with back-off, whenever it is lost.
+
+If no broker has answered for `fall_back_s`, by which time a broker has usually ended the session,
+the brokers where the client was before are tried too, in turn.  Instead of an address there may be
+a finder, which is asked for a broker whenever it is its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from godwit.client.stream_endpoint import NumberedFrame, StreamEndpoint
+from godwit.errors import PeerError, RefusedError, UnreachableError
+from godwit.protocol.backoff import Backoff
+from godwit.protocol.call import Call, Opener
+from godwit.protocol.connection import Connection
+from godwit.protocol.frames import (
+    FRAME_BYTES_MAX,
+    STAMP_BYTES,
+    Acknowledge,
+    Goodbye,
+    Hello,
+    Welcome,
+    encode,
+)
+
+#: Bytes sent to the broker and not acknowledged, at most.
+WINDOW_BYTES = 1_048_576
+#: As long as a broker keeps a session, by default.
+FALL_BACK_S = 60.0
+
+
+class BrokerPlace(NamedTuple):
+    """The address of a broker as text, and how to open a connection to it."""
+
+    where: str
+    opener: Opener
+
+
+class BrokerFinder(NamedTuple):
+    """Finds out which broker to use; `find` raises OSError or RefusedError."""
+
+    where: str
+    find: Callable[[], Awaitable[BrokerPlace]]
+
+
+class DurableClient(NamedTuple):
+    """For a client whose publishers wait for it, and that acknowledges what it has stored."""
+
+    secret: str
+
+
+class Listener(Protocol):
+    """Receives what the broker sends."""
+
+    def on_message(self, message: NumberedFrame, hops: int) -> None: ...
+
+    def on_progress(self) -> None:
+        """The broker has acknowledged something, or there is a new connection."""
+        ...
+
+
+class BrokerConnection:
+    """The receiver of the connection, once the broker has sent its welcome."""
+
+    def __init__(
+        self,
+        endpoint: StreamEndpoint,
+        places: Iterable[BrokerPlace | BrokerFinder],
+        *,
+        listener: Listener,
+        fall_back_s: float = FALL_BACK_S,
+        durable: DurableClient | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        """Whose stream this carries; another one after a move."""
+        self.listener = listener
+        """Receives what the broker sends; another one after a move."""
+        self.places: deque[BrokerPlace | BrokerFinder] = deque(places)
+        """Where to connect, in order of preference."""
+        self.connection: Connection | None = None
+        self.fall_back_s = fall_back_s
+        self._durable = durable
+        self._trouble = "no answer"
+        self._acknowledged = 0
+        self._is_behind = False
+        self._lost = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self._is_over = False
+        self._flush_is_planned = False
+
+    # -- connecting ----------------------------------------------------------------------------
+
+    async def open(self, within_s: float) -> None:
+        """Connect, and stay connected from then on.
+
+        Raises UnreachableError or RefusedError if the first connection fails.
+        """
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep_connected(opened))
+        try:
+            async with asyncio.timeout(within_s):  # Of Python 3.11, `wait_for` may miss a cancel.
+                await opened
+        except TimeoutError:
+            await self._give_up()
+            raise UnreachableError(
+                f"no broker at {self.places[0].where}: {self._trouble}"
+            ) from None
+        except BaseException:
+            await self._give_up()
+            raise
+
+    async def _give_up(self) -> None:
+        """Send Goodbye to a broker that has answered meanwhile, unless it shall keep the stream."""
+        if self._durable is not None:
+            self.abort()
+        else:
+            await self.close()
+
+    async def close(self) -> None:
+        self.leave("the client was closed")
+        if self._keeper is not None:
+            await asyncio.gather(self._keeper, return_exceptions=True)
+
+    def leave(self, reason: str) -> None:
+        """Send Goodbye, and do not connect again."""
+        self._is_over = True
+        if self._keeper is not None:
+            self._keeper.cancel()
+        if self.connection is not None:
+            self.connection.close(Goodbye(reason=reason))
+            self.connection = None
+
+    def abort(self) -> None:
+        """Disconnect at once and without Goodbye, and do not connect again."""
+        if self.connection is not None:
+            self.connection.abort()
+            self.connection = None
+        self.leave("")
+
+    async def _keep_connected(self, opened: asyncio.Future[None]) -> None:
+        backoff, loop = Backoff(), asyncio.get_running_loop()
+        lost_s = loop.time()
+        while True:
+            try:
+                await self._call()
+                backoff.reset()
+                if not opened.done():
+                    opened.set_result(None)
+                await self._lost.wait()
+                lost_s = loop.time()
+            except RefusedError as error:
+                self._trouble = str(error)
+                if not opened.done():  # Later on, the cause of a refusal may pass.
+                    opened.set_exception(error)
+                    return
+            except (OSError, PeerError) as error:
+                self._trouble = str(error) or type(error).__name__
+            await backoff.wait()
+            if loop.time() - lost_s > self.fall_back_s:
+                self.places.rotate(-1)
+
+    async def _call(self) -> None:
+        self._lost.clear()
+        stream = self.endpoint.stream
+        hello = Hello(
+            role="client",
+            name=self.endpoint.name,
+            stream=stream.id,
+            received=stream.received,
+            has_holdings=self.endpoint.has_holdings,
+            is_durable=self._durable is not None,
+            secret=self._durable.secret if self._durable else "",
+        )
+        place = await self._place()
+        await Call(hello, self._accept).make(place.opener)
+
+    async def _place(self) -> BrokerPlace:
+        """Where to connect.  The broker that a finder has found comes first from then on."""
+        first = self.places[0]
+        if not isinstance(first, BrokerFinder):
+            return first
+        found = await first.find()
+        for place in [place for place in self.places if place.where == found.where]:
+            self.places.remove(place)
+        self.places.appendleft(found)
+        return found
+
+    def _accept(self, welcome: Welcome, connection: Connection) -> None:
+        if self._is_over:
+            raise PeerError("the client was closed before the broker answered")
+        stream_id = self.endpoint.stream.id
+        lacking = self.endpoint.welcome(welcome)
+        self.connection = connection
+        connection.receiver = self
+        connection.frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
+        connection.beat_every(welcome.heartbeat_s)
+        if self.endpoint.stream.id != stream_id:
+            self._acknowledged = 0
+        connection.write(lacking)
+        if self.endpoint.stream.received:  # The last acknowledgement may have been lost.
+            self._acknowledge()
+        self.flush()
+        self.listener.on_progress()
+
+    # -- sending -------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what is pending, up to the window."""
+        connection, stream = self.connection, self.endpoint.stream
+        while (
+            connection is not None
+            and stream.pending_bytes
+            and connection.is_writable
+            and stream.unacknowledged_bytes < WINDOW_BYTES
+        ):
+            connection.write(stream.take())
+
+    def flush_soon(self) -> None:
+        """Write what is pending in the next turn of the event loop, together with what follows."""
+        if not self._flush_is_planned:
+            self._flush_is_planned = True
+            asyncio.get_running_loop().call_soon(self._flush_planned)
+
+    def _flush_planned(self) -> None:
+        self._flush_is_planned = False
+        self.flush()
+
+    def fall_behind(self, is_behind: bool) -> None:
+        """Acknowledge nothing while the application is behind; the broker stops at a full window.
+
+        Acknowledgements of the broker are still received, as they would not be if the client
+        stopped reading: the application may publish meanwhile, and wait for them.
+        """
+        was_behind, self._is_behind = self._is_behind, is_behind
+        if was_behind and not is_behind:
+            self._acknowledge()
+
+    def confirm(self, stream_id: str, received: int) -> None:
+        """So many frames of this stream were stored; for a durable client only."""
+        if stream_id == self.endpoint.stream.id and received > self._acknowledged:
+            self._acknowledged = received
+            self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        if not self._is_behind and self._durable is None:
+            self._acknowledged = self.endpoint.stream.received
+        if self.connection is not None:
+            self.connection.write(encode(Acknowledge(received=self._acknowledged)))
+
+    # -- receiving: called by the connection ---------------------------------------------------
+
+    def on_frame(self, hops: int, body: bytes) -> None:
+        frame = self.endpoint.receive(body)
+        if isinstance(frame, Acknowledge):
+            self.flush()
+            self.listener.on_progress()
+        elif isinstance(frame, Goodbye):
+            # The session may outlive this: what the broker has not acknowledged is sent again.
+            self._drop_connection()
+        elif frame is not None:
+            self.listener.on_message(frame, hops)
+
+    def on_read(self) -> None:
+        is_manual = self._is_behind or self._durable is not None
+        if self.endpoint.stream.received != self._acknowledged and not is_manual:
+            self._acknowledge()
+        self.flush()
+
+    def on_writable(self) -> None:
+        self.flush()
+        self.listener.on_progress()
+
+    def on_heartbeat(self) -> None:
+        self._acknowledge()
+
+    def on_lost(self, reason: str, *, broke_rules: bool) -> None:
+        self.connection = None
+        self._lost.set()
+
+    def _drop_connection(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.on_lost("", broke_rules=False)

@@ -1,0 +1,76 @@
+"""The client's end of the stream to one broker.  Does no I/O.
+
+A client has one at its broker: its session.  While it moves it has another one, at the new broker;
+and for a moment after that, at the broker it has left.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from godwit.content.channel_messages import ChannelNotice, ChannelRequest
+from godwit.content.messages import Message, Notice, Publication
+from godwit.protocol.frames import (
+    DECODE_ERRORS,
+    Acknowledge,
+    Dropped,
+    Goodbye,
+    MeasureRoundTrips,
+    MoveCompleted,
+    RoundTrips,
+    Signal,
+    Stayed,
+    ToClient,
+    Welcome,
+    decode_to_client,
+    encode,
+    malformed,
+)
+from godwit.protocol.stream import Stream
+
+#: The numbered frames that a broker sends to a client.
+NumberedFrame: TypeAlias = Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice
+
+
+class StreamEndpoint:
+    def __init__(self, name: str, stream: Stream | None = None) -> None:
+        """`name` is the client's."""
+        self.name = name
+        self.broker = ""
+        """The broker's name, once it has answered."""
+        self.stream = Stream("") if stream is None else stream
+        self.is_forgotten = False
+        """The broker has lost the stream, and all state of this client."""
+
+    @property
+    def has_holdings(self) -> bool:
+        """Whether the client relies on state at the broker."""
+        return False
+
+    def put(self, message: Message | Stayed | MoveCompleted | RoundTrips | ChannelRequest) -> None:
+        self.stream.put(encode(message))
+
+    def welcome(self, welcome: Welcome) -> bytes:
+        """The broker has accepted the session; returns what it lacks, to be written first."""
+        self.broker = welcome.name
+        if welcome.stream == self.stream.id:
+            return self.stream.take_again(welcome.received)
+        old, self.stream = self.stream, Stream(welcome.stream)
+        if old.acknowledged or old.received:
+            self.is_forgotten = True
+        else:  # The connection was lost before the broker had received anything.
+            for frame in old.frames():
+                self.stream.put(frame)
+        return b""
+
+    def receive(self, body: bytes) -> NumberedFrame | Signal | None:
+        """Decode one frame of the broker; None if it brings nothing new."""
+        try:
+            frame: ToClient = decode_to_client(body)
+        except DECODE_ERRORS as error:
+            raise malformed(error) from None
+        if isinstance(frame, Acknowledge):
+            self.stream.acknowledge(frame.received)
+        elif not isinstance(frame, Goodbye):
+            self.stream.received += 1
+        return frame

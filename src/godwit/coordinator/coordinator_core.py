@@ -1,0 +1,242 @@
+"""The coordinator without I/O: requests, reports and outcomes in, answers and changes out.
+
+It opens no socket and reads no clock: time is an argument, `take_changes` returns what must be
+persistent, and the caller executes batches and reports their outcome.
+
+    answer   = core.request_broker(request, now_s)
+    input    = core.due(now_s)                   # None unless it is time to plan
+    core.adopt(decide(input.situation(), ...))   # decide takes a while: in a thread
+    batches  = core.hand_out(now_s)
+    core.carried_out(batch, outcome, now_s)
+
+C1  Planning needs a report of every live broker that arrived after the last plan was executed, and
+    after the last planning.
+C2  `Memory` with all changes applied is all that the next process needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from godwit.api import coordinator_api
+from godwit.api.broker_api import MoveOutcome
+from godwit.coordinator.broker_records import Change, Memory
+from godwit.coordinator.deciding import BalancingDecision
+from godwit.coordinator.registry import Registry
+from godwit.coordinator.rounds import Batch, Rounds
+from godwit.coordinator.settings import CoordinatorSettings
+from godwit.coordinator.situation import Situation, situation
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningInput:
+    """The input of a decision; immutable."""
+
+    reports: tuple[coordinator_api.LoadReport, ...]
+    known_rates: Mapping[int, float]
+    held: frozenset[str]
+
+    def situation(self) -> Situation:
+        return situation(self.reports, self.known_rates)
+
+
+class Coordinator:
+    def __init__(
+        self,
+        settings: CoordinatorSettings,
+        memory: Memory | None = None,
+        *,
+        random: Random,
+        now_s: float,
+    ) -> None:
+        self.settings = settings
+        self.memory = memory or Memory()
+        self._changes: list[Change] = []
+        self.registry = Registry(
+            self.memory,
+            self._keep,
+            placement=settings.placement,
+            random=random,
+            silence_s=settings.silence_s,
+            now_s=now_s,
+        )
+        self.rounds = Rounds(self.memory, self._keep, settings)
+        self.rounds.recover(now_s)
+        self._reports: dict[str, tuple[float, coordinator_api.LoadReport]] = {}
+        """The last report of each broker with the time of its arrival, the oldest first."""
+        self._home: dict[str, str] = {}
+        self._known_rates: dict[int, float] = {}
+        self._unheld: set[int] = set()
+        self._fresh_after_s = now_s
+        self._looked_s: float | None = None
+        self._says = "no planning yet"
+        self._waits_for: list[str] = []
+        self._shown: tuple[tuple[int, ...], Situation] | None = None
+
+    def _keep(self, change: Change) -> None:
+        self.memory.apply(change)
+        self._changes.append(change)
+
+    def take_changes(self) -> list[Change]:
+        taken, self._changes = self._changes, []
+        return taken
+
+    # -- requests of users and brokers ---------------------------------------------------------
+
+    def register_user(self, request: coordinator_api.RegisterUser) -> coordinator_api.Registered:
+        self.registry.register_user(request)
+        return coordinator_api.Registered(request.user, self.settings.report_s)
+
+    def register_broker(
+        self, request: coordinator_api.RegisterBroker, now_s: float
+    ) -> coordinator_api.Registered:
+        self.registry.register_broker(request, now_s)
+        return coordinator_api.Registered(request.broker, self.settings.report_s)
+
+    def request_broker(
+        self, request: coordinator_api.RequestBroker, now_s: float
+    ) -> coordinator_api.Assigned:
+        loads = {
+            broker: report.bytes_in_per_s + report.bytes_out_per_s
+            for broker, (_, report) in self._reports.items()
+        }
+        home = self._home.get(request.user)
+        return self.registry.assign(request, now_s, home=home, loads=loads)
+
+    def report(
+        self, report: coordinator_api.LoadReport, now_s: float
+    ) -> coordinator_api.Registered:
+        broker = report.broker
+        self.registry.hear_of(broker, now_s)
+        _, last = self._reports.pop(broker, (0.0, None))
+        for client in last.subscribers if last is not None else ():
+            if self._home.get(client) == broker:
+                del self._home[client]
+        self._home.update(dict.fromkeys(report.subscribers, broker))
+        self._known_rates.update(report.rates)
+        self._reports[broker] = now_s, report
+        return coordinator_api.Registered(broker, self.settings.report_s)
+
+    # -- balancing -----------------------------------------------------------------------------
+
+    def due(self, now_s: float) -> PlanningInput | None:
+        """The input of the next decision, if it is time for one."""
+        if self.rounds.is_under_way:
+            return None
+        live = self.registry.live(now_s)
+        self._waits_for = [b for b in live if self._reported_s(b) <= self._fresh_after_s]
+        if self._waits_for:
+            return None
+        if len(live) < 2:
+            self._says = f"balancing needs two live brokers; there are {len(live)}"
+            return None
+        self._fresh_after_s = now_s
+        reports = self._reports_of(live)
+        self._forget_rates()
+        return PlanningInput(reports, dict(self._known_rates), self.rounds.held(now_s))
+
+    def adopt(self, decision: BalancingDecision, now_s: float) -> None:
+        self._looked_s, self._says = now_s, decision.why
+        self.rounds.adopt(decision, now_s)
+
+    def hand_out(self, now_s: float) -> list[Batch]:
+        was_under_way = self.rounds.is_under_way
+        batches = self.rounds.hand_out(self, now_s)
+        self._note_end(was_under_way, now_s)
+        return batches
+
+    def carried_out(self, batch: Batch, came_of_it: MoveOutcome | str, now_s: float) -> None:
+        was_under_way = self.rounds.is_under_way
+        self.rounds.carried_out(batch, came_of_it, now_s)
+        self._note_end(was_under_way, now_s)
+
+    def _note_end(self, was_under_way: bool, now_s: float) -> None:
+        if was_under_way and not self.rounds.is_under_way:
+            # A report that was in flight at that moment may not include the last moves.
+            self._fresh_after_s = now_s + self.settings.report_s / 10
+
+    def _reported_s(self, broker: str) -> float:
+        return self._reports[broker][0] if broker in self._reports else float("-inf")
+
+    def _reports_of(self, brokers: list[str]) -> tuple[coordinator_api.LoadReport, ...]:
+        return tuple(report for name, (_, report) in self._reports.items() if name in brokers)
+
+    def _forget_rates(self) -> None:
+        """Drop rates not held at two plannings in a row: a moving subscriber is in no report."""
+        reports = [report for _, report in self._reports.values()]
+        held = {be for report in reports for of in report.subscribers.values() for be in of}
+        unheld = self._known_rates.keys() - held
+        for be in unheld & self._unheld:
+            del self._known_rates[be]
+        self._unheld = unheld
+
+    # -- rounds.Surroundings -------------------------------------------------------------------
+
+    def is_live(self, broker: str, now_s: float) -> bool:
+        return self.registry.is_live(broker, now_s)
+
+    def can_be_asked(self, broker: str) -> bool:
+        return self.registry.brokers[broker].http is not None
+
+    def home(self, client: str) -> str | None:
+        return self._home.get(client)
+
+    # -- views ---------------------------------------------------------------------------------
+
+    def situation(self, now_s: float) -> Situation:
+        """The situation of the live brokers that have reported."""
+        reports = self._reports_of(self.registry.live(now_s))
+        seen = tuple(map(id, reports))  # The reports are kept, so their ids are unique.
+        if self._shown is None or self._shown[0] != seen:
+            self._shown = seen, situation(reports, self._known_rates)
+        return self._shown[1]
+
+    def brokers(self, now_s: float) -> coordinator_api.Brokers:
+        now = self.situation(now_s)
+        shown = []
+        for name, record in sorted(self.registry.brokers.items()):
+            arrived_s, report = self._reports.get(name, (None, None))
+            shown.append(
+                coordinator_api.BrokerStatus(
+                    broker=name,
+                    url=record.url,
+                    http=record.http,
+                    location=record.location,
+                    is_live=self.is_live(name, now_s),
+                    report_age_s=None if arrived_s is None else now_s - arrived_s,
+                    bytes_in_per_s=0.0 if report is None else report.bytes_in_per_s,
+                    bytes_out_per_s=0.0 if report is None else report.bytes_out_per_s,
+                    load=now.load_of.get(name, 0.0),
+                    subscribers=now.subscribers_of.get(name, 0),
+                    be_subscriptions=now.be_of.get(name, 0),
+                )
+            )
+        return coordinator_api.Brokers(shown, now.balance)
+
+    def plan(self) -> coordinator_api.LastPlan:
+        plan = self.memory.plan
+        moves = [m for m in self.memory.moves.values() if plan and m.plan == plan.number]
+        says = "a plan is being executed" if self.rounds.is_under_way else self._says
+        waits_for = [] if self.rounds.is_under_way else self._waits_for
+        return coordinator_api.LastPlan(
+            self._looked_s, says, waits_for, plan, moves, _counted(moves)
+        )
+
+    def moves(self, which: coordinator_api.WhichMoves) -> coordinator_api.Moves:
+        every = self.memory.moves
+        wanted = [
+            every[number]
+            for number in sorted(every, reverse=True)
+            if which.client in (None, every[number].client)
+        ]
+        return coordinator_api.Moves(wanted[: which.limit], _counted(list(every.values())))
+
+
+def _counted(moves: list[coordinator_api.MoveRecord]) -> dict[str, int]:
+    return {
+        outcome.value: count
+        for outcome in coordinator_api.Outcome
+        if (count := sum(move.outcome is outcome for move in moves))
+    }

@@ -1,0 +1,256 @@
+"""The channels of a data cluster: definitions, executions, and the requests of brokers.
+
+Called by the server and by the scheduler.  Calls may come from any thread; a channel is executed by
+one of them at a time.
+
+    plan --> evaluate --> write --> commit --> on_results
+
+A crash before the commit leaves a planned execution, which is repeated.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from godwit.datacluster.catalog import Catalog
+from godwit.datacluster.channels import channel_tables
+from godwit.datacluster.channels.broker_service import BrokerService
+from godwit.datacluster.channels.channel_definitions import ChannelDefinitions, KnownChannel
+from godwit.datacluster.channels.evaluation import (
+    BROADCAST_BYTES_MAX,
+    Evaluated,
+    Evaluation,
+    verify,
+)
+from godwit.datacluster.channels.executions import (
+    DONE,
+    Execution,
+    ExecutionOutcome,
+    Executions,
+    Range,
+)
+from godwit.datacluster.channels.result_files import BYTES, ResultFiles, arranged
+from godwit.datacluster.channels.results import ResultStore
+from godwit.datacluster.channels.snapshots import Snapshots
+from godwit.datacluster.channels.subscriptions import Subscriptions
+from godwit.datacluster.ddl.statements import ChannelStatement, CreateChannel, DropChannel
+from godwit.datacluster.model.channel import Channel
+from godwit.datacluster.sql.channel_query import check
+
+FOLDER = "results"
+
+
+class ChannelSettings(msgspec.Struct, frozen=True):
+    offline_s: float = 3_600.0
+    """How long a released subscription is kept, with its results."""
+
+    keep_s: float = 86_400.0
+    """How long results are kept that are not acknowledged."""
+
+
+class ChannelStatus(msgspec.Struct, frozen=True):
+    """A channel, its subscriptions and last executions: `godwit channel show`."""
+
+    channel: Channel
+    subscriptions: int
+    last: list[ExecutionOutcome]
+
+
+class ChannelExplanation(msgspec.Struct, frozen=True):
+    """How a channel is executed: `godwit channel explain`."""
+
+    statement: str
+    plan: str | None
+    """Spark's plan of the last execution."""
+
+
+class ChannelService:
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        snapshots: Snapshots,
+        folder: Path,
+        *,
+        settings: ChannelSettings | None = None,
+        on_results: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_results` is called after a commit with results, in the thread that executes."""
+        # Queries are small: adaptive execution costs more than it gains.
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", str(BROADCAST_BYTES_MAX))
+        channel_tables.define(catalog)
+        self._spark = spark
+        self._snapshots = snapshots
+        self._settings = settings or ChannelSettings()
+        self._on_results = on_results
+        self._definitions = ChannelDefinitions(catalog)
+        self._subscriptions = Subscriptions(catalog)
+        self._executions = Executions(catalog)
+        self._files = ResultFiles(folder / FOLDER)
+        self._results = ResultStore(catalog, self._files, self._subscriptions)
+        self._evaluations: dict[int, Evaluation] = {}
+        self._running: dict[int, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self._verifying = threading.Lock()
+        self.brokers = BrokerService(self._definitions, self._subscriptions, self._results)
+
+    # -- definitions ---------------------------------------------------------------------------
+
+    def apply(self, statement: ChannelStatement, *, now_s: float) -> None:
+        match statement:
+            case CreateChannel(channel):
+                self._create(channel, now_s)
+            case DropChannel(name):
+                self._drop(self._definitions.known(name))
+
+    def all(self) -> list[KnownChannel]:
+        return self._definitions.all()
+
+    def status(self, name: str, *, executions: int = 20) -> ChannelStatus:
+        known = self._definitions.known(name)
+        last = self._executions.recent(known.id, limit=executions)
+        return ChannelStatus(known.channel, self._subscriptions.counts().get(known.id, 0), last)
+
+    def explain(self, name: str) -> ChannelExplanation:
+        known = self._definitions.known(name)
+        statement = self._evaluation(known).statement()
+        return ChannelExplanation(statement, self._executions.plan_of_last(known.id))
+
+    def reading(self, dataset: str) -> list[str]:
+        """Channels that read a dataset; they must be dropped before it."""
+        return [
+            known.channel.name
+            for known in self._definitions.all()
+            if dataset.lower() in map(str.lower, self._executions.last(known.id).inputs)
+        ]
+
+    def oldest_needed(self, dataset: str) -> int | None:
+        """Batches after this one may still be read as new; None if no channel reads the dataset."""
+        return self._executions.oldest_needed(dataset)
+
+    def _create(self, channel: Channel, now_s: float) -> None:
+        self._definitions.require_free(channel.name)
+        query = check(channel, self._snapshots.dataset)
+        with self._verifying:
+            verify(self._spark, query)
+        batches = {
+            source.dataset: self._snapshots.last_batch(source.dataset) for source in query.sources
+        }
+        inputs = {dataset: Range(last, last) for dataset, last in batches.items()}
+        self._definitions.add(channel, inputs, now_s=now_s)
+
+    def _drop(self, known: KnownChannel) -> None:
+        with self._running_lock(known.id):
+            self._definitions.remove(known.id)
+            evaluation = self._evaluations.pop(known.id, None)
+            if evaluation is not None:
+                evaluation.close()
+            self._files.remove_channel(known.id)
+
+    # -- executions ----------------------------------------------------------------------------
+
+    def execute(self, name: str, *, now_s: float) -> ExecutionOutcome | None:
+        """Run the planned execution, or plan and run the next one; None if nothing is new.
+
+        A failure is recorded; the next call tries again.
+        """
+        known = self._definitions.known(name)
+        with self._running_lock(known.id):
+            execution = self._plan(known, now_s)
+            if execution is None:
+                return None
+            try:
+                self._run(known, execution, now_s)
+            except Exception as error:  # noqa: BLE001  Other channels must go on.
+                self._executions.failed(execution, _sentence(error))
+                if known.id in self._evaluations:
+                    self._evaluations[known.id].forget_subscriptions()
+            outcome = self._executions.recent(known.id, limit=1)[0]
+        if outcome.state == DONE and outcome.rows:
+            self._on_results()
+        return outcome
+
+    def has_planned(self, name: str) -> bool:
+        return self._executions.has_planned(self._definitions.known(name).id)
+
+    def skip(self, name: str, *, now_s: float) -> Execution | None:
+        """Pass over the planned execution, and its records with it; None if there is none."""
+        known = self._definitions.known(name)
+        with self._running_lock(known.id):
+            return self._executions.skip(known.id, now_s=now_s)
+
+    def tidy(self, *, now_s: float) -> None:
+        """Remove expired subscriptions, results that are not needed, and removed subscriptions."""
+        self._subscriptions.purge(released_before_s=now_s - self._settings.offline_s)
+        for known in self._definitions.all():
+            self._results.retain(known.id, done_before_s=now_s - self._settings.keep_s)
+            self._executions.forget(known.id)
+            through = self._executions.last(known.id).version
+            evaluation = self._evaluations.get(known.id)
+            if evaluation is not None and evaluation.base_version is not None:
+                through = min(through, evaluation.base_version)
+            self._subscriptions.forget_removed(known.id, through=through)
+
+    def close(self) -> None:
+        for evaluation in self._evaluations.values():
+            evaluation.close()
+        self._evaluations.clear()
+
+    # -- steps of an execution -----------------------------------------------------------------
+
+    def _plan(self, known: KnownChannel, now_s: float) -> Execution | None:
+        last = {
+            dataset: self._snapshots.last_batch(dataset)
+            for dataset in self._executions.last(known.id).inputs
+        }
+        return self._executions.plan(known.id, last, now_s=now_s)
+
+    def _run(self, known: KnownChannel, execution: Execution, now_s: float) -> None:
+        begun_s = time.perf_counter()
+        evaluated = self._evaluate(known, execution)
+        evaluated_s = time.perf_counter()
+        results = arranged(evaluated.results)
+        self._write(execution, results)
+        written_s = time.perf_counter()
+        self._executions.done(
+            execution,
+            rows=results.num_rows,
+            size_bytes=int(np.sum(results[BYTES].to_numpy())),
+            timings=msgspec.structs.replace(evaluated.timings, writing_s=written_s - evaluated_s),
+            plan=evaluated.plan,
+            now_s=now_s + written_s - begun_s,
+        )
+
+    def _evaluate(self, known: KnownChannel, execution: Execution) -> Evaluated:
+        return self._evaluation(known).run(execution)
+
+    def _write(self, execution: Execution, results: pa.Table) -> None:
+        if results.num_rows:
+            self._files.write(execution.channel, execution.number, results)
+
+    def _evaluation(self, known: KnownChannel) -> Evaluation:
+        with self._lock:
+            found = self._evaluations.get(known.id)
+            if found is None:
+                found = self._evaluations[known.id] = Evaluation(
+                    self._spark, self._snapshots, self._subscriptions, known.id, known.channel
+                )
+            return found
+
+    def _running_lock(self, channel_id: int) -> threading.Lock:
+        with self._lock:
+            return self._running.setdefault(channel_id, threading.Lock())
+
+
+def _sentence(error: Exception) -> str:
+    """The first line; Spark appends its plans."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]

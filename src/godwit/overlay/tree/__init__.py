@@ -1,0 +1,8 @@
+"""Routing in a tree of brokers, with advertisements and covering (PADRES).
+
+tree_routing.py    the router: advertisements, subscriptions, publications, links
+routing_tables.py  its tables
+announcements.py   finds the advertisements that announce a subscription
+resync.py          what neighbours exchange when a link comes up or a broker restarts
+presence.py        the direction of brokers whose clients move away
+"""

@@ -1,0 +1,87 @@
+"""Resync: how two neighbours exchange what they know when a link comes up or a broker restarts.
+
+    a broker restarts            its neighbours --> all advertisements and subscriptions --> broker
+    its clients reconnected      the broker --> theirs, and those of its other sides --> neighbours
+    ResyncDone                   behind all that: what was not repeated is withdrawn
+
+Until then neighbours keep what they have from the broker, and what they have for it.  A restarted
+broker sends NOT_ALL to neighbours that do not remember it: they may have restarted as well.
+
+A broker has sent a neighbour everything if its clients had time to reconnect, and each of its
+other neighbours has sent it everything.  That ends at the leaves of the tree, also when several
+brokers restart at the same time.  Subscriptions follow advertisements, so a neighbour has to send
+all its advertisements before a broker can say that it has sent all its subscriptions.
+
+Departs  The papers have no recovery.  This is the graceful restart of BGP routers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from godwit.broker.effects import Send
+from godwit.broker.stimuli import Hop, Neighbour
+from godwit.content.messages import ResyncDone, ResyncScope
+
+NOT_ALL = ResyncDone(scope=ResyncScope.NOT_ALL)
+
+
+class Resync:
+    """How much each neighbour has sent, and was sent."""
+
+    def __init__(self, neighbours: Iterable[Neighbour]) -> None:
+        """These neighbours start together with this broker: there is nothing to exchange."""
+        self.clients_are_back = True
+        self._heard = dict.fromkeys(neighbours, ResyncScope.SUBSCRIPTIONS_TOO)
+        self._said = dict(self._heard)
+        self._lacking: set[Hop] = set()
+        """Neighbours that have not sent all their advertisements."""
+
+    @property
+    def is_complete(self) -> bool:
+        return all(heard is ResyncScope.SUBSCRIPTIONS_TOO for heard in self._heard.values())
+
+    def has_advertisements_beside(self, hop: Hop) -> bool:
+        """Whether every neighbour other than `hop` has sent all its advertisements."""
+        return not self._lacking or self._lacking == {hop}
+
+    def begin(self, neighbour: Neighbour) -> None:
+        self._heard[neighbour] = self._said[neighbour] = ResyncScope.NOT_ALL
+        self._lacking.add(neighbour)
+
+    def end(self, neighbour: Neighbour) -> None:
+        del self._heard[neighbour], self._said[neighbour]
+        self._lacking.discard(neighbour)
+
+    def begin_all(self) -> list[Send]:
+        """The broker restarted: what it sent before was not complete."""
+        self.clients_are_back = False
+        for neighbour in self._said:
+            self._said[neighbour] = ResyncScope.NOT_ALL
+        return [Send(neighbour, NOT_ALL) for neighbour in self._said]
+
+    def hear(self, neighbour: Neighbour, scope: ResyncScope) -> None:
+        self._heard[neighbour] = scope
+        if scope is ResyncScope.NOT_ALL:
+            self._lacking.add(neighbour)
+        else:
+            self._lacking.discard(neighbour)
+
+    def due(self) -> list[Send]:
+        """The `ResyncDone` messages that can be sent now."""
+        sends: list[Send] = []
+        for neighbour, said in self._said.items():
+            scope = self._known_for(neighbour)
+            if scope > said:
+                self._said[neighbour] = scope
+                sends.append(Send(neighbour, ResyncDone(scope=scope)))
+        return sends
+
+    def _known_for(self, neighbour: Neighbour) -> ResyncScope:
+        if not self.clients_are_back:
+            return ResyncScope.NOT_ALL
+        others = [heard for other, heard in self._heard.items() if other != neighbour]
+        known = min(others, default=ResyncScope.SUBSCRIPTIONS_TOO)
+        if self._heard[neighbour] is ResyncScope.NOT_ALL:
+            return min(known, ResyncScope.ADVERTISEMENTS)
+        return known

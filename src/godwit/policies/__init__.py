@@ -1,0 +1,5 @@
+"""Policies: which broker each client should use.  Pure: no I/O, no clock.
+
+placement/  publishers: POP and GRAPE, as modules of a broker
+staged/     subscribers of channels: the stages of BAD Pub/Sub, as plans
+"""

@@ -1,0 +1,32 @@
+"""Addresses of brokers as text: `HOST:PORT`, `godwit://HOST:PORT`."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from godwit.errors import UsageError
+
+
+def address(text: str) -> tuple[str, int]:
+    """`HOST:PORT` as a pair."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise UsageError(f"{text!r} is not an address: write HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def url_address(url: str) -> tuple[str, int]:
+    """`godwit://HOST:PORT` as a pair."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # A bracket that is not closed.
+        parts = urlsplit("")
+    if parts.scheme != "godwit" or parts.path not in ("", "/"):
+        raise UsageError(f"{url!r} is not the address of a broker: write godwit://HOST:PORT")
+    return address(parts.netloc)
+
+
+def why(error: OSError) -> str:
+    """Why an address cannot be used, in the system's words only."""
+    return str(error) if error.errno is None else os.strerror(error.errno).lower()

@@ -1,0 +1,114 @@
+"""Calling a broker: open a connection, send Hello, and wait for its Welcome."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from godwit.errors import PeerError, RefusedError
+from godwit.protocol.addresses import url_address
+from godwit.protocol.connection import Connection
+from godwit.protocol.frames import (
+    DECODE_ERRORS,
+    HEARTBEAT_S,
+    Goodbye,
+    Hello,
+    Welcome,
+    decode_welcome,
+    encode,
+    malformed,
+)
+
+T = TypeVar("T")
+
+#: Opens a connection to a broker: by a socket, or in memory.
+Opener = Callable[[Connection], Awaitable[object]]
+
+CONNECT_HEARTBEATS_MAX = 3
+
+
+def socket_opener(host: str, port: int) -> Opener:
+    async def open_socket(connection: Connection) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_connection(lambda: connection, host, port)
+        except UnicodeError:  # From the encoding of host names, as if it could not be reached.
+            raise OSError(f"{host!r} is not a valid host name") from None
+
+    return open_socket
+
+
+def url_opener(url: str) -> Opener:
+    """Opens a socket to the broker at `godwit://HOST:PORT`."""
+    return socket_opener(*url_address(url))
+
+
+class Question(ABC, Generic[T]):
+    """The receiver of one answer."""
+
+    def __init__(self, heartbeat_s: float = HEARTBEAT_S) -> None:
+        self._connection = Connection(self, heartbeat_s=heartbeat_s)
+        self._answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    @abstractmethod
+    def on_frame(self, hops: int, body: bytes) -> None:
+        """The answer."""
+
+    def on_lost(self, reason: str, *, broke_rules: bool) -> None:
+        self._fail(PeerError(reason))
+
+    def _fail(self, error: Exception) -> None:
+        if not self._answered.done():
+            self._answered.set_exception(error)
+
+    def on_read(self) -> None:
+        pass
+
+    def on_writable(self) -> None:
+        pass
+
+    def on_heartbeat(self) -> None:
+        pass
+
+
+class Call(Question[T]):
+    """The handshake.  `accept` takes the connection over at once: frames may follow the Welcome."""
+
+    def __init__(
+        self,
+        hello: Hello,
+        accept: Callable[[Welcome, Connection], T],
+        *,
+        heartbeat_s: float = HEARTBEAT_S,
+    ) -> None:
+        super().__init__(heartbeat_s)
+        self._hello = hello
+        self._heartbeat_s = heartbeat_s
+        self._accept = accept
+
+    async def make(self, opener: Opener) -> T:
+        """The result of `accept`; raises OSError, RefusedError or PeerError."""
+        # A TimeoutError is an OSError.  Without this the kernel would try for minutes.
+        async with asyncio.timeout(CONNECT_HEARTBEATS_MAX * self._heartbeat_s):
+            await opener(self._connection)
+        self._connection.write(encode(self._hello))
+        try:
+            return await self._answered
+        except BaseException:
+            self._answered.cancel()  # A late answer is not awaited.
+            self._connection.abort()
+            raise
+
+    def on_frame(self, hops: int, body: bytes) -> None:
+        try:
+            answer = decode_welcome(body)
+        except DECODE_ERRORS as error:
+            raise malformed(error) from None
+        if isinstance(answer, Goodbye):
+            self._fail(RefusedError(answer.reason))
+        elif not self._answered.done():
+            accepted = self._accept(answer, self._connection)
+            if not self._answered.done():  # The caller may have been cancelled by `accept`.
+                self._answered.set_result(accepted)

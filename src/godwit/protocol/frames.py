@@ -1,0 +1,262 @@
+"""The bytes on a connection.  A frame is a header and one message.
+
+    length of the body, 4 bytes | overlay links crossed, 2 bytes | body: a tagged msgpack array
+
+Big-endian.  Only the number of links changes from hop to hop, so a broker forwards the body of a
+publication unchanged; the first broker adds its stamp (stamps.py).  What a peer may send depends on
+its role: there is a decoder for each role, and a frame that it does not accept ends the connection.
+
+    handshake        Hello -->  <-- Welcome
+    both directions  numbered frames (messages, notices), acknowledged by Acknowledge
+    end              Goodbye, or nothing
+
+    instead          ProbeRequest -->  <-- ProbeReply, and the connection is closed
+
+Numbers are not transmitted: both sides count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct as Packing
+from typing import Annotated, Literal, TypeAlias, final
+
+import msgspec
+
+from godwit.broker.stimuli import LinkKind
+from godwit.content.channel_messages import ChannelNotice, ChannelRequest
+from godwit.content.filters import Filter
+from godwit.content.messages import (
+    ID_LENGTH_MAX,
+    SEQUENCE_MAX,
+    Advertisement,
+    Letter,
+    Message,
+    MovingRequest,
+    Notice,
+    Publication,
+    RoutingMessage,
+    Subscription,
+    Sweep,
+    Unadvertisement,
+    Unsubscription,
+    Wired,
+)
+from godwit.errors import GodwitError, PeerError
+
+PROTOCOL_VERSION = 1
+HEADER = Packing(">IH")
+
+#: The size of a body, at most.  Brokers accept STAMP_BYTES more of each other (stamps.py).
+FRAME_BYTES_MAX = 2_097_152
+STAMP_BYTES = 64
+#: The size of a body before the handshake is complete.
+HELLO_BYTES_MAX = 4_096
+
+NAME_LENGTH_MAX = 128
+#: In one MeasureRoundTrips.
+BROKERS_ASKED_MAX = 4_096
+
+#: The default.
+HEARTBEAT_S = 2.0
+
+Name: TypeAlias = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=NAME_LENGTH_MAX, pattern=r"^[\w.$:@+-]+\Z")
+]
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=ID_LENGTH_MAX)]
+RoundTrip: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=3_600)]
+Position: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
+
+
+class Hello(Wired, frozen=True, kw_only=True, tag=20):
+    """The caller's name and role, and the stream that it wants to resume, if any."""
+
+    version: int = PROTOCOL_VERSION
+    role: Literal["client", "broker"]
+    name: Name
+    stream: Text = ""
+    received: Position = 0
+    secret: Text = ""
+    heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT_S
+    """How often it wants to receive something."""
+
+    has_holdings: bool = False
+    """The caller expects saved state; a broker without it has restarted."""
+
+    is_durable: bool = False
+    """A client that publishers wait for, also while it is away: it must not miss anything."""
+
+    link: LinkKind = LinkKind.PRIMARY
+    """The kind of link that a broker opens."""
+
+
+class Welcome(Wired, frozen=True, kw_only=True, tag=21):
+    """The broker's answer: its name, and the stream of this connection.
+
+    If that is not the stream of the Hello, both sides start from nothing.
+    """
+
+    name: Name
+    stream: Text
+    received: Position
+    heartbeat_s: Annotated[float, msgspec.Meta(gt=0)] = HEARTBEAT_S
+    """How often both sides send something at least: the shorter of what the two want."""
+
+    was_known: bool = False
+    """The broker remembers the caller, but the caller has no stream to resume."""
+
+
+@final
+class Acknowledge(Wired, frozen=True, kw_only=True, tag=22):
+    """How many numbered frames were received.  Also the heartbeat."""
+
+    received: Position
+
+
+@final
+class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
+    """The stream ends here, and why."""
+
+    reason: str
+
+
+class Dropped(Wired, frozen=True, kw_only=True, tag=24):
+    """How many publications are missing here: the subscriber was too slow, or away too long."""
+
+    count: int
+
+
+@final
+class Stayed(Wired, frozen=True, kw_only=True, tag=25):
+    """A client that was asked to move could not, and the reason."""
+
+    reason: Text
+
+
+@final
+class MoveCompleted(Wired, frozen=True, kw_only=True, tag=36):
+    """To the new broker: the client has completed its move from the broker `source`."""
+
+    source: Text
+    session: Text = ""
+    """The id that came with the request to move, if there was one."""
+
+
+@final
+class MeasureRoundTrips(Wired, frozen=True, kw_only=True, tag=27):
+    """A broker asks a client for its round trips to some brokers (the thesis's pings)."""
+
+    question: Position
+    brokers: Annotated[list[tuple[Text, Text]], msgspec.Meta(max_length=BROKERS_ASKED_MAX)]
+    """Names and addresses."""
+
+    within_s: Annotated[float, msgspec.Meta(gt=0)] = 2.0
+
+
+@final
+class RoundTrips(Wired, frozen=True, kw_only=True, tag=28):
+    """The answer, in the order of the question; None for brokers that did not answer."""
+
+    question: Position
+    seconds: Annotated[list[RoundTrip | None], msgspec.Meta(max_length=BROKERS_ASKED_MAX)]
+
+
+@final
+class ProbeRequest(Wired, frozen=True, kw_only=True, tag=29):
+    """Asks for the broker's name, instead of a Hello; nothing follows."""
+
+
+@final
+class ProbeReply(Wired, frozen=True, kw_only=True, tag=30):
+    """The answer to a ProbeRequest."""
+
+    name: Name
+
+
+Handshake: TypeAlias = Hello | Welcome | ProbeRequest | ProbeReply
+Signal: TypeAlias = Acknowledge | Goodbye
+
+#: What each kind of peer may send after the handshake.
+FromClient: TypeAlias = (
+    Publication
+    | Advertisement
+    | Unadvertisement
+    | Subscription
+    | Unsubscription
+    | MovingRequest
+    | Sweep
+    | Stayed
+    | MoveCompleted
+    | RoundTrips
+    | ChannelRequest
+    | Signal
+)
+FromBroker: TypeAlias = Publication | RoutingMessage | Letter | Signal
+ToClient: TypeAlias = Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice | Signal
+Frame: TypeAlias = (
+    Message
+    | Notice
+    | Dropped
+    | MeasureRoundTrips
+    | Stayed
+    | MoveCompleted
+    | RoundTrips
+    | ChannelRequest
+    | ChannelNotice
+    | Signal
+    | Handshake
+)
+
+
+def _encode_filter(value: object) -> str:
+    assert isinstance(value, Filter), f"{type(value)} cannot be encoded in a frame"
+    return value.padres()
+
+
+def _decode_filter(kind: type, value: object) -> Filter:
+    assert kind is Filter
+    if not isinstance(value, str):
+        raise PeerError("a filter must be text")
+    return Filter.parse(value)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_encode_filter)
+encode_body = _encoder.encode
+
+# msgspec's decoders of unions have no precise type; the annotations give them one.
+decode_from_client: Callable[[bytes], FromClient] = msgspec.msgpack.Decoder(
+    FromClient, dec_hook=_decode_filter
+).decode
+decode_from_broker: Callable[[bytes], FromBroker] = msgspec.msgpack.Decoder(
+    FromBroker, dec_hook=_decode_filter
+).decode
+decode_to_client: Callable[[bytes], ToClient] = msgspec.msgpack.Decoder(
+    ToClient, dec_hook=_decode_filter
+).decode
+decode_hello: Callable[[bytes], Hello | ProbeRequest | Goodbye] = msgspec.msgpack.Decoder(
+    Hello | ProbeRequest | Goodbye
+).decode
+decode_probe_reply: Callable[[bytes], ProbeReply | Goodbye] = msgspec.msgpack.Decoder(
+    ProbeReply | Goodbye
+).decode
+decode_welcome: Callable[[bytes], Welcome | Goodbye] = msgspec.msgpack.Decoder(
+    Welcome | Goodbye
+).decode
+
+
+def encode(frame: Frame, hops: int = 0) -> bytes:
+    return framed(encode_body(frame), hops)
+
+
+def framed(body: bytes, hops: int = 0) -> bytes:
+    return HEADER.pack(len(body), hops) + body
+
+
+def malformed(error: Exception) -> PeerError:
+    """The error for a frame that msgspec, or the parser of filters, does not accept."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return error if isinstance(error, PeerError) else PeerError(f"malformed frame: {reason}")
+
+
+#: What decoding arbitrary bytes may raise.
+DECODE_ERRORS = (msgspec.DecodeError, GodwitError, UnicodeDecodeError, RecursionError)

@@ -1,0 +1,58 @@
+"""Drives brokers on sockets: the same broker as in the simulator, with real queues and real time.
+
+    bytes --> Connection --> PeerReader --> BrokerNode --> Broker
+    bytes <-- Connection <-- Port <-------- Outbox <------ effects
+
+settings.py       settings of one broker and of a whole network; TOML
+toml_writer.py    writes TOML
+peer_reader.py    reads from one peer: frames become messages
+broker_node.py    one broker: messages are handled, read by read; peers come and go
+outbox.py         effects become frames in the queues of peers, are written and acknowledged
+port.py           one peer: its stream, its connection, its queue
+recovery.py       after a failure: publications are held until the tables are complete
+admission.py      the handshake on an incoming connection
+dialling.py       keeps a link to a neighbour
+server.py         one process: sockets, signals, graceful stop
+stopping.py       how a broker leaves its peers
+broker_http.py    /metrics, /healthz, /routing, /move
+port_outlet.py    results of channels leave by the port of a client
+client_moves.py   clients are asked to move to other brokers
+pings.py          clients are asked for their round-trip times to other brokers
+reporting.py      load reports to the coordinator
+logs.py           log lines, as text or JSON
+broker_trace.py   what the broker did, message by message, for the lab
+processes.py      a network of broker processes on this machine
+service.py        a data cluster or a coordinator, as a process
+deployment.py     brokers and services, from one file
+"""
+
+from __future__ import annotations
+
+from godwit.overlay.topology import balanced_tree, chain, random_tree, star
+from godwit.runtime.deployment import LocalDeployment
+from godwit.runtime.processes import Processes
+from godwit.runtime.server import BrokerServer
+from godwit.runtime.settings import (
+    BrokerSettings,
+    Limits,
+    NetworkSettings,
+    ServiceSettings,
+    TraceSettings,
+    network_of,
+)
+
+__all__ = [
+    "BrokerServer",
+    "BrokerSettings",
+    "Limits",
+    "LocalDeployment",
+    "NetworkSettings",
+    "Processes",
+    "ServiceSettings",
+    "TraceSettings",
+    "balanced_tree",
+    "chain",
+    "network_of",
+    "random_tree",
+    "star",
+]

@@ -1,0 +1,215 @@
+"""A broker over HTTP.
+
+For operators      GET /metrics, /healthz, /routing, /docs; POST /move, /drain
+for subscribers    what sharing/gateway.py has
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from godwit.api.broker_api import DRAIN, MOVE, DrainRequest, MoveOutcome, MoveRequest
+from godwit.broker.stimuli import Hop, LocalClient
+from godwit.http.application import application as rest_application
+from godwit.http.application import json_response, metrics_route
+from godwit.http.operations import served
+from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.client_moves import check, drain, move_clients
+from godwit.runtime.port import Port
+from godwit.sharing.gateway import Gateway
+
+
+class RowCounts(Protocol):
+    """What a trace amounts to."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def rows_lost(self) -> int: ...
+
+
+class Observed(Protocol):
+    """A broker with a state of health."""
+
+    node: BrokerNode
+    gateway: Gateway
+
+    @property
+    def tracing(self) -> RowCounts | None: ...
+
+    @property
+    def troubles(self) -> list[str]: ...
+
+
+def application(observed: Observed) -> Starlette:
+    node = observed.node
+
+    async def healthz(_request: Request) -> Response:
+        troubles = observed.troubles
+        status = {"broker": node.name, "healthy": not troubles, "troubles": troubles}
+        return json_response(status, status_code=503 if troubles else 200)
+
+    async def routing(_request: Request) -> Response:
+        tables = node.broker.routing.tables()
+        return json_response(
+            {
+                "broker": node.name,
+                "advertisements": {id: _text(hop) for id, hop in tables.advertisements.items()},
+                "subscriptions": {id: _text(hop) for id, hop in tables.subscriptions.items()},
+                "told": tables.told,
+            }
+        )
+
+    async def move(request: MoveRequest) -> MoveOutcome:
+        check(request)
+        return await move_clients(node, request)
+
+    async def drain_broker(request: DrainRequest) -> MoveOutcome:
+        return await drain(node, request)
+
+    return rest_application(
+        [*observed.gateway.operations(), served(MOVE, move), served(DRAIN, drain_broker)],
+        title=f"Broker {node.name}",
+        secret=node.secret,
+        routes=[
+            metrics_route(BrokerCollector(observed)),
+            Route("/healthz", healthz),
+            Route("/routing", routing),
+        ],
+    )
+
+
+def _text(hop: Hop) -> str:
+    return f"{hop.kind} {hop.name}"
+
+
+class BrokerCollector(Collector):
+    """Reads the node when asked, so that counting costs the broker nothing more."""
+
+    def __init__(self, observed: Observed) -> None:
+        self._node = observed.node
+        self._tracing = observed.tracing
+        self._gateway = observed.gateway
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self._traffic()
+        yield from self._traced()
+        yield from self._peers()
+        yield from self._load()
+        yield from self._channels()
+
+    def _traffic(self) -> Iterator[Metric]:
+        node = self._node
+        ports = node.ports.values()
+        handled = CounterMetricFamily(
+            "godwit_messages_handled", "Messages taken in, by kind.", labels=["kind"]
+        )
+        for kind, count in node.handled.items():
+            handled.add_metric([kind], count)
+        yield handled
+        yield CounterMetricFamily(
+            "godwit_deliveries",
+            "Publications handed to the queues of clients.",
+            node.outbox.deliveries,
+        )
+        dropped = CounterMetricFamily(
+            "godwit_dropped", "Publications that were not passed on, by reason.", labels=["reason"]
+        )
+        reasons = node.dropped + Counter({"slow subscriber": sum(p.traffic.dropped for p in ports)})
+        for reason, count in reasons.items():
+            dropped.add_metric([reason], count)
+        yield dropped
+        decisions = CounterMetricFamily(
+            "godwit_decisions", "What policies decided.", labels=["policy", "action"]
+        )
+        for labels, count in node.decisions.items():
+            decisions.add_metric(labels, count)
+        yield decisions
+        yield CounterMetricFamily(
+            "godwit_connections_refused", "Connections that broke the protocol.", node.refused
+        )
+        yield CounterMetricFamily(
+            "godwit_isolations",
+            "Times that a slow subscriber was isolated from its publishers.",
+            node.isolations + sum(port.traffic.isolations for port in ports),
+        )
+
+    def _traced(self) -> Iterator[Metric]:
+        rows = self._tracing.rows if self._tracing else 0
+        yield CounterMetricFamily("godwit_trace_rows", "Rows of the trace.", rows)
+        lost = self._tracing.rows_lost if self._tracing else 0
+        yield CounterMetricFamily("godwit_trace_rows_lost", "Rows that were not written.", lost)
+
+    def _peers(self) -> Iterator[Metric]:
+        peers = GaugeMetricFamily(
+            "godwit_peers", "Clients and neighbours.", labels=["kind", "state"]
+        )
+        queued = GaugeMetricFamily(
+            "godwit_queue_bytes", "Bytes that wait for peers, or for their word.", labels=["kind"]
+        )
+        for kind, members in (("client", self._of(is_client=True)), ("link", self._of())):
+            connected = sum(port.is_connected for port in members)
+            peers.add_metric([kind, "connected"], connected)
+            peers.add_metric([kind, "away"], len(members) - connected)
+            streams = [port.stream for port in members]
+            waiting = sum(s.pending_bytes + s.unacknowledged_bytes for s in streams)
+            queued.add_metric([kind], waiting)
+        yield peers
+        yield queued
+
+    def _of(self, *, is_client: bool = False) -> list[Port]:
+        ports = self._node.ports.values()
+        return [port for port in ports if isinstance(port.hop, LocalClient) == is_client]
+
+    def _channels(self) -> Iterator[Metric]:
+        channels = self._node.channels
+        if channels is None:
+            return
+        desk = channels.desk
+        figures = {
+            "godwit_fe_subscriptions": ("Subscriptions to channels.", desk.front_ends),
+            "godwit_be_subscriptions": ("Those in the data cluster for them.", desk.back_ends),
+            "godwit_sharing_ratio": (
+                "Front-end for one back-end subscription.",
+                desk.sharing_ratio,
+            ),
+            "godwit_http_sessions": ("Subscribers over HTTP.", self._gateway.sessions),
+            "godwit_datacluster_up": ("Does the data cluster answer?", channels.trouble is None),
+        }
+        for name, (text, value) in figures.items():
+            yield GaugeMetricFamily(name, text, value)
+        yield CounterMetricFamily(
+            "godwit_channel_bytes_in", "Results pulled from the data cluster.", channels.bytes_in
+        )
+        yield CounterMetricFamily(
+            "godwit_channel_bytes_out", "Results pushed to clients.", channels.bytes_out
+        )
+        yield CounterMetricFamily(
+            "godwit_channel_rows", "Rows of results pushed to clients.", channels.rows_out
+        )
+
+    def _load(self) -> Iterator[Metric]:
+        node = self._node
+        routing, load = node.broker.routing, node.meters.load(node.now_s())
+        figures = {
+            "godwit_subscriptions": ("Subscriptions in the tables.", routing.subscription_count),
+            "godwit_advertisements": ("Advertisements in the tables.", routing.advertisement_count),
+            "godwit_input_utilisation_ratio": ("Ir of the thesis.", load.input_utilisation),
+            "godwit_output_utilisation_ratio": ("Or of the thesis.", load.output_utilisation),
+            "godwit_matching_delay_seconds": ("Mean time for a message.", load.matching_delay_s),
+            "godwit_publications_per_second": ("Publications in.", load.publications_per_s),
+            "godwit_input_bytes_per_second": ("Bytes in.", load.bytes_in_per_s),
+            "godwit_output_bytes_per_second": ("Bytes out.", load.bytes_out_per_s),
+        }
+        for name, (text, value) in figures.items():
+            yield GaugeMetricFamily(name, text, value)

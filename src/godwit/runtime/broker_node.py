@@ -1,0 +1,497 @@
+"""One live broker: its state machine between the ports of its peers.
+
+    reader --> receive, receive_run --> Broker --> effects --> outbox: frames are put
+           --> finish_read ------------------------------------> outbox: written, acknowledged
+
+The shape is that of `simulation.simulated_broker`, with real queues and real time.  All messages
+of one read are handled, and then every port that got something is written to, once.  Publications
+that follow each other are handled together, as a run (`Broker.handle_run`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import length_hint
+from typing import Protocol, assert_never
+
+from msgspec.structs import asdict
+
+from godwit.broker.core import Broker
+from godwit.broker.effects import (
+    CloseLink,
+    DriverEffect,
+    Effect,
+    LinkEffect,
+    Notify,
+    OpenLink,
+    Ping,
+    Report,
+    SetTimer,
+    Submit,
+)
+from godwit.broker.stimuli import (
+    ClientArrived,
+    ClientLeft,
+    ClientsReturned,
+    Hop,
+    LinkDown,
+    LinkKind,
+    LinkRestarted,
+    LinkUp,
+    LocalClient,
+    Module,
+    Neighbour,
+    Received,
+    Recovered,
+    Recovering,
+    Started,
+    Stimulus,
+    TimerFired,
+)
+from godwit.content.channel_messages import ChannelRequest
+from godwit.content.messages import (
+    MoveTo,
+    OtherMessage,
+    Publication,
+    Refusal,
+    ResyncDone,
+    ResyncScope,
+    Sweep,
+)
+from godwit.errors import PeerError
+from godwit.protocol.connection import Connection
+from godwit.protocol.frames import Hello, MoveCompleted, RoundTrips, Welcome, encode
+from godwit.protocol.stamps import stamp_of
+from godwit.runtime.outbox import Outbox
+from godwit.runtime.peer_reader import Arrived, PeerReader
+from godwit.runtime.pings import Pinging
+from godwit.runtime.port import ClientPort, LinkPort, Port
+from godwit.runtime.port_outlet import PortOutlet
+from godwit.runtime.recovery import Recovery
+from godwit.runtime.settings import Limits
+from godwit.sharing.live_channels import LiveChannels
+
+log = logging.getLogger("godwit.node")
+
+#: For each publication of a run the effects it had, and the bytes it came as.
+Outcomes = Iterator[tuple[list[Effect], bytes]]
+
+
+class Tracer(Protocol):
+    """Watches what the broker handles.  Changes nothing of it."""
+
+    def handle(self, broker: Broker, stimulus: Stimulus, now_s: float) -> list[Effect]:
+        """The result of `broker.handle`, recorded."""
+        ...
+
+    def watch(
+        self, outcomes: Outcomes, run: Sequence[Arrived], hop: LocalClient | Neighbour, now_s: float
+    ) -> Outcomes:
+        """The outcomes of `handle_run`, each recorded when it is taken."""
+        ...
+
+
+class BrokerNode:
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        limits: Limits,
+        output_bandwidth_bytes_s: float,
+        secret: str = "",
+        neighbours: Iterable[str] = (),
+    ) -> None:
+        """`neighbours` are expected after a failure; others may link, too."""
+        self.broker = broker
+        self.name = broker.name
+        self.limits = limits
+        self.meters = broker.meters
+        self.output_bandwidth_bytes_s = output_bandwidth_bytes_s
+        self.tracer: Tracer | None = None
+        self.ports: dict[Hop, Port] = {}
+        self.handled: Counter[str] = Counter()
+        """Messages handled, by kind."""
+        self.dropped: Counter[str] = Counter()
+        """Publications that were not passed on, by reason; of present ports only those dropped
+        before their queues."""
+        self.outbox = Outbox(self.ports, self.dropped, self._arrange)
+        self.decisions: Counter[tuple[str, str]] = Counter()
+        """Decisions of policies, by policy and action."""
+        self.isolations = 0
+        """Isolations of clients whose ports are closed."""
+        self.refused = 0
+        """Connections that broke the protocol, before or after the handshake."""
+        self.on_link_effect: Callable[[LinkEffect], None] = self._cannot_change_links
+        """Opens and closes links for the router; the server sets it."""
+        self.callers: set[Connection] = set()
+        """Connections whose handshake is not complete."""
+        self.is_stopping = False
+        self.is_draining = False
+        """New clients are refused."""
+        self.pinging = Pinging(self._stimulate)
+        self.channels: LiveChannels | None = None
+        """None without a data cluster."""
+        self.secret = secret
+        self._neighbours = set(map(Neighbour, neighbours))
+        self._recovery: Recovery | None = None
+        self._may_have_failed = True
+        """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
+        # Figures of the current read.
+        self._messages = 0
+        self._publications = 0
+        self._bytes = 0
+        self._read_start_s = 0.0
+        # Wall-clock time that never goes back: comparable between processes, fit for intervals.
+        self._clock_offset_s = time.time() - time.monotonic()
+
+    def _cannot_change_links(self, effect: LinkEffect) -> None:
+        log.error("links are fixed", extra={"effect": str(effect)})
+
+    def now_s(self) -> float:
+        return time.monotonic() + self._clock_offset_s
+
+    def start(self) -> None:
+        self._stimulate(Started())
+        asyncio.get_running_loop().call_later(self.limits.link_s, self._on_known)
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def receive_run(self, source: Port, run: Sequence[Arrived]) -> None:
+        if self._recovery is not None:
+            for arrived in run:
+                self._recovery.hold(source, arrived)
+            return
+        now_s = self._count(len(run), sum([len(body) for *_, body in run]))
+        self._publications += len(run)
+        stamp = None if source.is_link else stamp_of(now_s)
+        left = iter(run)
+        try:
+            outcomes = self.broker.handle_run(left, source.hop, now_s=now_s)
+            if self.tracer is not None:
+                outcomes = self.tracer.watch(outcomes, run, source.hop, now_s)
+            self.outbox.perform_run(outcomes, stamp)
+        except Exception:
+            # A fault of ours: the peer can send those behind the failed one again.
+            source.stream.received -= length_hint(left)
+            raise
+
+    def receive(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> None:
+        if self._recovery is not None and isinstance(message, Sweep):
+            self._recovery.hold(source, (message, hops, body))
+            return
+        now_s = self._count(1, len(body))
+        self.handled[type(message).__name__] += 1
+        if isinstance(message, ResyncDone) and message.scope is ResyncScope.NOT_ALL:
+            assert isinstance(source, LinkPort)
+            if not source.has_restarted:  # Both sides have failed.
+                self._recover()
+        received = Received(message, source.hop, hops if source.is_link else 0)
+        self.outbox.perform(self._handle(received, now_s))
+
+    def _count(self, messages: int, size_bytes: int) -> float:
+        """Count messages of this read; the result is their time, that of the first."""
+        if not self._messages:
+            self._read_start_s = self.now_s()
+        self._messages += messages
+        self._bytes += size_bytes
+        return self._read_start_s
+
+    def finish_read(self, source: Port) -> None:
+        """Write what the messages of this read caused, and acknowledge what can be."""
+        positions = self.outbox.write()
+        recovery = self._recovery
+        if recovery is None or not recovery.holds(source):
+            self.outbox.on_handled(source, self._bytes, positions)
+        if self._messages:
+            self._meter()
+        if recovery is not None:
+            self._end_recovery_if_over(recovery)
+
+    def _meter(self) -> None:
+        """Feed the meters with the figures of one read."""
+        now_s = self.now_s()
+        serving_s = now_s - self._read_start_s
+        self.meters.on_handled(self._publications, self._bytes, serving_s, now_s, self._messages)
+        if self.broker.modules:
+            self.broker.delays.on_matched(0.0, serving_s / self._messages)
+        if self._publications:
+            self.handled[Publication.__name__] += self._publications
+        self._messages = self._publications = self._bytes = 0
+
+    def _handle(self, stimulus: Stimulus, now_s: float) -> list[Effect]:
+        if self.tracer is None:
+            return self.broker.handle(stimulus, now_s=now_s)
+        return self.tracer.handle(self.broker, stimulus, now_s)
+
+    def _stimulate(self, stimulus: Stimulus) -> None:
+        """Handle anything but a message of a peer; perhaps in the middle of a read."""
+        self.outbox.perform_now(self._handle(stimulus, self.now_s()))
+        if self._recovery is not None:
+            self._end_recovery_if_over(self._recovery)
+
+    def _arrange(self, effect: DriverEffect) -> None:
+        """Perform what a module asks of its own broker."""
+        loop = asyncio.get_running_loop()
+        match effect:
+            case Submit(module=module, message=message):
+                loop.call_soon(self._stimulate, Received(message, Module(module)))
+            case SetTimer(module=module, name=name, at_s=at_s):
+                delay_s = max(0.0, at_s - self.now_s())
+                loop.call_later(delay_s, self._stimulate, TimerFired(module, name))
+            case Ping(client=client):
+                port = self.ports.get(LocalClient(client))
+                self.pinging.ask(effect, port)
+                if port is not None:
+                    self.outbox.touch(port)
+            case Report(policy=policy, decision=decision):
+                self.decisions[policy, decision.action] += 1
+                log.info("decided", extra={"policy": policy, **asdict(decision)})
+            case OpenLink() | CloseLink():
+                loop.call_soon(self.on_link_effect, effect)
+            case _:
+                assert_never(effect)
+
+    # -- other frames --------------------------------------------------------------------------
+
+    def on_acknowledged(self, source: Port, received: int) -> None:
+        source.stream.acknowledge(received)
+        self.outbox.on_acknowledged(source)
+        if self.channels is not None:
+            self._resume_channels(source)
+
+    def excuse(self, port: Port) -> None:
+        self.outbox.excuse(port)
+
+    def on_round_trips(self, source: Port, answer: RoundTrips) -> None:
+        self.pinging.on_round_trips(source.hop.name, answer)
+
+    def on_move_completed(self, source: Port, completed: MoveCompleted) -> None:
+        if isinstance(source.hop, LocalClient):
+            arrived = ClientArrived(source.hop, completed.source, completed.session)
+            self._stimulate(arrived)
+
+    def ask_to_move(self, client: LocalClient, request: MoveTo) -> None:
+        self.ports[client].stayed_reason = None
+        self.outbox.perform_now([Notify(client, request)])
+
+    def on_channel_request(self, source: Port, request: ChannelRequest) -> None:
+        if self.channels is not None:
+            name = source.hop.name
+            if not self.channels.has(name):
+                self.channels.enter(name, PortOutlet(source, self.limits.window_bytes))
+            self.channels.ask(name, request)
+        else:
+            reason = f"broker {self.name} has no data cluster, so there are no channels"
+            source.put(encode(Refusal(about=request.id, reason=reason)))
+            source.flush()
+
+    def _resume_channels(self, port: Port) -> None:
+        """A client is back, or has acknowledged something: there may be room for results."""
+        if self.channels is not None and not port.is_link:
+            self.channels.go_on(port.hop.name)
+
+    # -- peers connect and leave ---------------------------------------------------------------
+
+    def admit(self, hello: Hello, connection: Connection) -> None:
+        """A peer has called: resume its stream, or open a new one."""
+        hop = LocalClient(hello.name) if hello.role == "client" else Neighbour(hello.name)
+        self._check_caller(hello)
+        port = self.ports.get(hop)
+        is_resuming = port is not None and hello.stream == port.stream.id
+        if self.is_stopping and (hello.role == "client" or not is_resuming):
+            raise PeerError(f"broker {self.name} is stopping")
+        if self.is_draining and hello.role == "client" and port is None:
+            raise PeerError(f"broker {self.name} is being drained; connect to another broker")
+        was_known = False
+        if port is not None and is_resuming:
+            log.info("resumed", extra={"peer": hop.name, "stream": port.stream.id[:8]})
+        else:
+            if port is not None and port.is_connected:
+                raise PeerError(f"{hello.role} {hello.name} is connected already")
+            # Clients with a port may come back, and brokers may always connect.
+            is_full = len(self.ports) >= self.limits.connections_max
+            if is_full and port is None and hello.role == "client":
+                raise PeerError("too many connections")
+            if port is None and hello.stream and hello.has_holdings:
+                self._recover()
+            was_known = isinstance(port, LinkPort) and port.is_remembered
+            port = self._open(hop, secrets.token_hex(16))
+        if isinstance(port, ClientPort):
+            port.is_durable = hello.is_durable
+        elif isinstance(port, LinkPort):
+            port.kind = hello.link
+        stream = port.stream
+        heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)
+        connection.beat_every(heartbeat_s)
+        welcome = Welcome(
+            name=self.name,
+            stream=stream.id,
+            received=stream.received,
+            heartbeat_s=heartbeat_s,
+            was_known=was_known and not hello.stream,
+        )
+        connection.write(encode(welcome))
+        self._attach(port, connection, hello.received if hello.stream == stream.id else 0)
+
+    def _check_caller(self, hello: Hello) -> None:
+        if hello.role == "client":
+            if hello.name.startswith("$"):
+                raise PeerError("names that start with '$' are reserved for brokers")
+            if not hello.is_durable:
+                return
+        if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
+            raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
+        if hello.role == "client":
+            return
+        if hello.name == self.name:
+            raise PeerError(f"a broker {self.name} cannot link with itself")
+
+    def link(
+        self, welcome: Welcome, connection: Connection, known: LinkPort | None, kind: LinkKind
+    ) -> LinkPort:
+        """A neighbour that we called has answered; `known` has the stream we asked for."""
+        if known is not None and known.stream.id == welcome.stream:
+            if self.ports.get(known.hop) is not known:
+                raise PeerError("the stream was given up during the call")
+            self._attach(known, connection, welcome.received)
+            return known
+        hop = Neighbour(welcome.name)
+        present = self.ports.get(hop)
+        if present is not None and present.is_connected:
+            raise PeerError(f"broker {welcome.name} is linked already")
+        if welcome.received:
+            raise PeerError(f"claims to have {welcome.received} frames of a new stream")
+        if known is not None and known.hop != hop:
+            self.remove(known, "another broker answers in its place")
+        if known is None and welcome.was_known:
+            self._recover()
+        port = self._open(hop, welcome.stream)
+        assert isinstance(port, LinkPort)
+        port.kind = kind
+        self._attach(port, connection, welcome.received)
+        return port
+
+    def _open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
+        """A port with a new stream; it replaces the one that may be there."""
+        old = self.ports.get(hop)
+        if isinstance(old, LinkPort) and old.was_attached:
+            log.info("restarted", extra={"peer": hop.name, "kind": "neighbour"})
+            old.restart(stream_id)
+            self.outbox.restart(old)
+            if self._recovery is not None:
+                self._recovery.forget(old)
+            return old
+        if old is not None:
+            self.remove(old, "opened a new session")
+        port: Port
+        if isinstance(hop, LocalClient):
+            port = self.ports[hop] = ClientPort(self, stream_id, hop.name)
+        else:
+            port = self.ports[hop] = LinkPort(self, stream_id, hop.name)
+        self.outbox.open(port)
+        log.info("opened", extra={"peer": hop.name, "kind": hop.kind})
+        return port
+
+    def _attach(self, port: Port, connection: Connection, received: int) -> None:
+        is_new = not port.was_attached
+        port.attach(connection, received=received)
+        PeerReader(port, self).read_from(connection)
+        if isinstance(port, LinkPort):
+            if is_new:
+                self._stimulate(LinkUp(port.hop, port.kind))
+            elif port.kept is not None:
+                self.outbox.perform(self._handle(LinkRestarted(port.hop), self.now_s()))
+                port.put_kept()
+                port.flush()
+                self.outbox.write()
+        else:
+            self._resume_channels(port)
+
+    def on_lost(self, source: Port, reason: str) -> None:
+        log.info("away", extra={"peer": source.hop.name, "reason": reason})
+        if isinstance(source, ClientPort) and not self._holds(source.hop):
+            self.remove(source, reason)  # Nothing is held for it, so it need not come back.
+        else:
+            source.await_return()
+
+    def _holds(self, client: LocalClient) -> bool:
+        """Does the client hold anything at this broker?"""
+        if self.channels is not None and self.channels.desk.holds(client.name):
+            return True
+        return self.broker.sessions.holds(client)
+
+    def on_goodbye(self, source: Port, reason: str) -> None:
+        source.hang_up()  # The peer does not wait for our goodbye.
+        self.remove(source, f"said goodbye: {reason[:200]}")
+
+    def on_refused(self, source: Port, reason: str) -> None:
+        self.refused += 1
+        self.remove(source, reason)
+
+    def remove(self, port: Port, reason: str) -> None:
+        if self.ports.get(port.hop) is not port:
+            return
+        log.info("removed", extra={"peer": port.hop.name, "reason": reason})
+        del self.ports[port.hop]
+        if self._recovery is not None:
+            self._recovery.forget(port)
+        port.close(reason)
+        self.outbox.close(port)
+        if isinstance(port.hop, LocalClient):
+            self.dropped["slow subscriber"] += port.traffic.dropped
+            self.isolations += port.traffic.isolations
+            if self.channels is not None:
+                self.channels.leave(port.hop.name)
+            self._stimulate(ClientLeft(port.hop))
+        else:
+            self.dropped["link lost"] += port.stream.outstanding
+            if port.was_attached:
+                self._stimulate(LinkDown(port.hop))
+
+    # -- recovery ------------------------------------------------------------------------------
+
+    @property
+    def is_recovering(self) -> bool:
+        return self._recovery is not None
+
+    def _recover(self) -> None:
+        """A peer remembers this broker, which has lost its state: it has failed."""
+        if self._recovery is not None or not self._may_have_failed:
+            return
+        self._may_have_failed = False
+        log.warning("recovering", extra={"broker": self.name})
+        self._recovery = Recovery(self._neighbours, window_bytes=self.limits.window_bytes)
+        asyncio.get_running_loop().call_later(self.limits.restart_s, self._on_clients_returned)
+        self._stimulate(Recovering())
+
+    def _on_clients_returned(self) -> None:
+        if self._recovery is not None:
+            self._recovery.clients_are_back = True
+            self._stimulate(ClientsReturned())
+
+    def _on_known(self) -> None:
+        """Peers of an earlier run would have called by now."""
+        self._may_have_failed = False
+        if self._recovery is not None:
+            self._recovery.has_taken_too_long = True
+            self._end_recovery_if_over(self._recovery)
+
+    def _end_recovery_if_over(self, recovery: Recovery) -> None:
+        linked = {hop for hop in self.ports if isinstance(hop, Neighbour)}
+        if not recovery.is_over(linked, is_complete=self.broker.routing.is_complete):
+            return
+        self._recovery = None
+        log.info("recovered", extra={"broker": self.name})
+        self._stimulate(Recovered())
+        for source, messages in recovery.all():
+            for message, hops, body in messages:
+                if isinstance(message, Publication):  # One by one: they are not sent again.
+                    self.receive_run(source, [(message, hops, body)])
+                else:
+                    self.receive(source, message, hops, body)
+            self.finish_read(source)

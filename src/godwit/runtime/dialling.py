@@ -1,0 +1,86 @@
+"""Keeps a link: calls a neighbour, and calls again whenever the connection is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from godwit.broker.stimuli import LinkKind
+from godwit.errors import PeerError
+from godwit.protocol.backoff import Backoff
+from godwit.protocol.call import Call, Opener
+from godwit.protocol.connection import Connection
+from godwit.protocol.frames import Hello, Welcome
+from godwit.protocol.supervision import Supervisor
+from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.port import LinkPort
+
+log = logging.getLogger("godwit.dialling")
+
+
+class Dialler:
+    """One link of this broker that it has to establish itself."""
+
+    def __init__(
+        self,
+        node: BrokerNode,
+        opener: Opener,
+        *,
+        where: str,
+        secret: str = "",
+        kind: LinkKind = LinkKind.PRIMARY,
+    ) -> None:
+        self.where = where
+        self.linked = asyncio.Event()
+        """Set when there has been a link."""
+        self._node = node
+        self._opener = opener
+        self._secret = secret
+        self._kind = kind
+        self._link: LinkPort | None = None
+        self._backoff = Backoff()
+        self._supervisor = Supervisor(
+            log, "no link", trouble="not linked yet", level=logging.INFO, where=where
+        )
+
+    @property
+    def trouble(self) -> str | None:
+        """Why there is no link; None if there is one."""
+        return self._supervisor.trouble
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._supervisor.run(self._stay_linked, self._backoff)
+
+    async def _stay_linked(self) -> None:
+        link = await self._call()
+        self._supervisor.recover()
+        self._backoff.reset()
+        self.linked.set()
+        await link.detached.wait()
+        raise PeerError("the connection was lost")
+
+    async def _call(self) -> LinkPort:
+        node, known = self._node, self._resumable()
+        hello = Hello(
+            role="broker",
+            name=node.name,
+            stream="" if known is None else known.stream.id,
+            received=0 if known is None else known.stream.received,
+            secret=self._secret,
+            heartbeat_s=node.limits.heartbeat_s,
+            has_holdings=known is not None,
+            link=self._kind,
+        )
+
+        def accept(welcome: Welcome, connection: Connection) -> LinkPort:
+            connection.beat_every(welcome.heartbeat_s)
+            self._link = node.link(welcome, connection, known, self._kind)
+            return self._link
+
+        return await Call(hello, accept, heartbeat_s=node.limits.heartbeat_s).make(self._opener)
+
+    def _resumable(self) -> LinkPort | None:
+        """The link there was, if its stream has not been given up."""
+        link = self._link
+        return link if link is not None and self._node.ports.get(link.hop) is link else None

@@ -1,0 +1,371 @@
+"""One peer of a broker: a stream, a connection while there is one, and a queue.
+
+    connected   what is put leaves with the next flush, as far as the peer takes it
+    away        not connected: what is put waits until the peer comes back, or is given up
+
+A peer that gets no acknowledgements stops when its window is full (back-pressure): the outbox
+acknowledges (outbox.py).  A port does not stop reading for that, because acknowledgements come
+between messages: two links that are slow because of each other must read each other's.
+
+A subscriber that acknowledges nothing may hold its publishers back for `patience_s`, unless it is
+durable.  Then it is isolated: the broker acknowledges in its place, and publications that exceed
+its queue are dropped, counted, and reported to it in the place of what is missing.  Once it has
+caught up it is treated like any other again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+from godwit.broker.meters import Meters
+from godwit.broker.stimuli import LinkKind, LocalClient, Neighbour
+from godwit.content.messages import Publication, Sweep
+from godwit.protocol.connection import Connection
+from godwit.protocol.frames import (
+    FRAME_BYTES_MAX,
+    HEADER,
+    Acknowledge,
+    Dropped,
+    Goodbye,
+    decode_from_broker,
+    encode,
+)
+from godwit.protocol.stream import Stream
+from godwit.runtime.settings import Limits
+
+#: What a peer may send ahead of our acknowledgements, beyond our own window: a client's window,
+#: and one more write, which may be a large frame.
+UNACKNOWLEDGED_BYTES_SPARE = 4 * FRAME_BYTES_MAX
+
+
+class PortOwner(Protocol):
+    """What a port needs of its node."""
+
+    limits: Limits
+    meters: Meters
+    output_bandwidth_bytes_s: float
+
+    def now_s(self) -> float: ...
+
+    def remove(self, port: Port, reason: str) -> None:
+        """The peer is given up."""
+        ...
+
+    def excuse(self, port: Port) -> None:
+        """The peer is isolated: acknowledge in its place."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Traffic:
+    """Counters of one port, since it was opened."""
+
+    dropped: int = 0
+    isolations: int = 0
+
+
+class Port(ABC):
+    hop: LocalClient | Neighbour
+    is_link: bool
+
+    def __init__(self, owner: PortOwner, stream_id: str) -> None:
+        self.stream = Stream(stream_id)
+        self.connection: Connection | None = None
+        self.was_attached = False
+        self.detached = asyncio.Event()
+        """Set while there is no connection."""
+        self.traffic = Traffic()
+        self.acknowledged = 0
+        """Frames of the peer that were acknowledged to it."""
+        self.is_isolated = False
+        """Publishers do not wait for it, and it misses what exceeds its queue."""
+        self.stayed_reason: str | None = None
+        """Why a client that was asked to move did not."""
+        self._owner = owner
+        self._limits = owner.limits
+        self._backlog_bytes = 0
+        self._return_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        return self.connection is not None
+
+    # -- the connection ------------------------------------------------------------------------
+
+    def attach(self, connection: Connection, *, received: int) -> None:
+        """Continue over this connection; the peer has received so many frames."""
+        lacking = self.stream.take_again(received)
+        if self.connection is not None:
+            self.connection.abort()
+        if self._return_timer is not None:
+            self._return_timer.cancel()
+        self.connection = connection
+        self.was_attached = True
+        self.detached.clear()
+        if lacking:
+            connection.write(lacking)
+        if self.acknowledged:  # The peer may not have received it.
+            self.beat()
+        self.flush()
+
+    def detach(self) -> None:
+        """The connection is gone."""
+        self.connection = None
+        self.detached.set()
+
+    def hang_up(self) -> None:
+        """Close the connection without a goodbye."""
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+    def part(self, reason: str) -> None:
+        """Say goodbye, and read until the peer has hung up."""
+        if self.connection is not None:
+            self.connection.write(encode(Goodbye(reason=reason)))
+
+    def close(self, reason: str) -> None:
+        """Say goodbye to a peer that is connected; the port is not used again."""
+        if self._return_timer is not None:
+            self._return_timer.cancel()
+        if self.connection is not None:
+            self.connection.close(Goodbye(reason=reason))
+        self.detach()
+        self._owner.meters.on_dequeued(self._backlog_bytes)
+        self._backlog_bytes = 0
+
+    def await_return(self) -> None:
+        """Give the peer up unless it comes back in time."""
+        loop = asyncio.get_running_loop()
+        self._return_timer = loop.call_later(self._return_s, self._on_not_returned)
+
+    @property
+    @abstractmethod
+    def _return_s(self) -> float:
+        """How long to wait for the peer to come back."""
+
+    def _on_not_returned(self) -> None:
+        self._owner.remove(self, f"did not come back within {self._return_s:g} s")
+
+    def _give_up(self, reason: str) -> None:
+        """Remove this port, after what the node is doing now."""
+        asyncio.get_running_loop().call_soon(self._owner.remove, self, reason)
+
+    # -- the queue -----------------------------------------------------------------------------
+
+    def put_publications(self, frames: list[bytes]) -> None:
+        """Queue publications, none of them control, if there is room."""
+        self.stream.put_all(frames)
+
+    def put_publication(self, frame: bytes, *, is_control: bool) -> None:
+        """Queue a publication, if there is room."""
+        if is_control:
+            self.stream.put_first(frame)
+        else:
+            self.stream.put(frame)
+
+    def put(self, frame: bytes) -> None:
+        """Queue anything else.  It is not sent again if the peer fails."""
+        self.stream.put_uncounted(frame)
+
+    def flush(self) -> None:
+        """Write what is queued, as far as the peer takes it."""
+        connection, stream = self.connection, self.stream
+        taken, written_bytes = stream.taken, 0
+        while connection is not None and stream.pending_bytes and self._can_write(connection):
+            frames = stream.take()
+            connection.write(frames)
+            written_bytes += len(frames)
+        self._meter(stream.taken - taken, written_bytes)
+
+    def _can_write(self, connection: Connection) -> bool:
+        return (
+            connection.is_writable and self.stream.unacknowledged_bytes < self._limits.window_bytes
+        )
+
+    def _meter(self, frames: int, written_bytes: int) -> None:
+        owner = self._owner
+        if frames:
+            busy_s = written_bytes / owner.output_bandwidth_bytes_s
+            owner.meters.on_sent(frames, written_bytes, busy_s, owner.now_s())
+        backlog_bytes = self.stream.pending_bytes
+        if backlog_bytes != self._backlog_bytes:
+            owner.meters.on_queued(backlog_bytes - self._backlog_bytes)
+            self._backlog_bytes = backlog_bytes
+
+    # -- acknowledgements ----------------------------------------------------------------------
+
+    def acknowledge(self, received: int, pending_bytes: int) -> None:
+        """Acknowledge so many frames of the peer; so many bytes of later ones are pending."""
+        has_news = received > self.acknowledged
+        if has_news:
+            self.acknowledged = received
+        if self.connection is None:
+            return
+        if pending_bytes > self._limits.window_bytes + UNACKNOWLEDGED_BYTES_SPARE:
+            self.connection.pause_reading()  # The peer ignores that its window is full.
+        else:
+            self.connection.resume_reading()
+        if has_news:
+            self.beat()
+
+    def beat(self) -> None:
+        """Repeat the last acknowledgement, which is the heartbeat, too."""
+        if self.connection is not None:
+            self.connection.write(encode(Acknowledge(received=self.acknowledged)))
+
+    def on_awaited(self) -> None:  # noqa: B027  Only clients are isolated.
+        """An acknowledgement to another peer waits for this one."""
+
+    def on_progress(self) -> None:  # noqa: B027
+        """The peer has acknowledged something."""
+
+    def end_isolation(self) -> bool:
+        """End the isolation of a peer that has caught up; True if it has."""
+        return False
+
+
+class ClientPort(Port):
+    is_link = False
+
+    def __init__(self, owner: PortOwner, stream_id: str, name: str) -> None:
+        super().__init__(owner, stream_id)
+        self.hop: LocalClient = LocalClient(name)
+        self.is_durable = False
+        """Publishers wait for it as long as it takes; nothing is dropped."""
+        self._missing = 0
+        self._awaited_since_s: float | None = None
+        """When a publisher began to wait for it; None if none does since its last progress."""
+        self._patience_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def _return_s(self) -> float:
+        return self._limits.durable_s if self.is_durable else self._limits.session_s
+
+    def close(self, reason: str) -> None:
+        if self._patience_timer is not None:
+            self._patience_timer.cancel()
+        super().close(reason)
+
+    def put_publications(self, frames: list[bytes]) -> None:
+        if self.connection is not None and not self.is_isolated and not self._missing:
+            self.stream.put_all(frames)
+            return
+        for frame in frames:
+            self.put_publication(frame, is_control=False)
+
+    def put_publication(self, frame: bytes, *, is_control: bool) -> None:
+        # While publishers wait for this client, their windows bound its queue.
+        if (self.is_isolated or self.connection is None) and not self.is_durable:
+            waiting_bytes = self.stream.pending_bytes + len(frame)
+            if waiting_bytes > self._limits.client_queue_bytes:
+                self._missing += 1
+                self.traffic.dropped += 1
+                return
+        if self._missing:
+            self._report_missing()
+        super().put_publication(frame, is_control=is_control)
+
+    def put(self, frame: bytes) -> None:
+        super().put(frame)
+        # Answers to requests are never dropped.
+        if self.stream.pending_bytes > 2 * self._limits.client_queue_bytes:
+            self._give_up("sends requests and does not read the answers")
+
+    def flush(self) -> None:
+        super().flush()
+        if self._missing and not self.stream.pending_bytes:
+            self._report_missing()
+            super().flush()
+
+    def _report_missing(self) -> None:
+        self.stream.put(encode(Dropped(count=self._missing)))
+        self._missing = 0
+
+    def on_awaited(self) -> None:
+        if self._awaited_since_s is None and not self.is_durable:
+            loop = asyncio.get_running_loop()
+            self._awaited_since_s = loop.time()
+            # One timer for all waits: to start and cancel one for each would cost more.
+            if self._patience_timer is None:
+                patience_s = self._limits.patience_s
+                self._patience_timer = loop.call_later(patience_s, self._end_patience)
+
+    def on_progress(self) -> None:
+        self._awaited_since_s = None
+
+    def _end_patience(self) -> None:
+        self._patience_timer = None
+        if self._awaited_since_s is None:
+            return
+        loop = asyncio.get_running_loop()
+        left_s = self._awaited_since_s + self._limits.patience_s - loop.time()
+        if left_s > 0:
+            self._patience_timer = loop.call_later(left_s, self._end_patience)
+        else:
+            self._awaited_since_s = None
+            self.is_isolated = True
+            self.traffic.isolations += self.is_connected
+            self._owner.excuse(self)
+
+    def end_isolation(self) -> bool:
+        connection = self.connection
+        if not self.is_isolated or connection is None or self.stream.pending_bytes:
+            return False
+        self.is_isolated = not self._can_write(connection)
+        return not self.is_isolated
+
+
+class LinkPort(Port):
+    is_link = True
+
+    def __init__(self, owner: PortOwner, stream_id: str, name: str) -> None:
+        super().__init__(owner, stream_id)
+        self.hop: Neighbour = Neighbour(name)
+        self.kind = LinkKind.PRIMARY
+        self.has_restarted = False
+        """The neighbour has failed at least once since the link was opened."""
+        self.kept: list[bytes] | None = None
+        """Frames to send again to a neighbour that has lost the stream."""
+
+    @property
+    def _return_s(self) -> float:
+        return self._limits.link_s
+
+    def restart(self, stream_id: str) -> None:
+        """The neighbour has lost the stream: keep what it may not have passed on.
+
+        Routing tables are sent again by the resync.  Control publications and letters are dropped:
+        they are out of date.
+        """
+        old, self.stream = self.stream, Stream(stream_id)
+        self.kept = [frame for frame in old.frames() if _is_counted(frame)]
+        self.stream.begin_at(old.position - len(self.kept))
+        self.has_restarted = True
+        self.acknowledged = 0
+
+    @property
+    def is_remembered(self) -> bool:
+        """Has the neighbour ever sent anything on this link?"""
+        return self.has_restarted or self.stream.received > 0
+
+    def put_kept(self) -> None:
+        """Queue the kept frames, behind the tables."""
+        for frame in self.kept or ():
+            self.stream.put(frame)
+        self.kept = None
+
+    def flush(self) -> None:
+        super().flush()
+        if self.connection is None and self.stream.pending_bytes > self._limits.link_queue_bytes:
+            self._give_up("was away, and its queue is full")
+
+
+def _is_counted(frame: bytes) -> bool:
+    message = decode_from_broker(frame[HEADER.size :])
+    return isinstance(message, Sweep) or (
+        isinstance(message, Publication) and not message.is_control
+    )

@@ -1,0 +1,210 @@
+"""A whole network of broker processes on this machine.
+
+    async with Processes(network) as running:
+        running.url("B1")
+
+Every process is on a leash: its standard input is a pipe from here, and it stops when that closes.
+So no broker outlives this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from godwit.errors import GodwitError, UsageError
+from godwit.protocol.addresses import address, why
+from godwit.runtime.settings import BrokerSettings, NetworkSettings, dump_network
+
+#: What a broker prints when it accepts clients, answers over HTTP, and its links are up.
+LISTENS, ANSWERS, LINKED = "listens on", "answers on", "is linked"
+#: Not in the range from which systems assign ports to connections.
+QUIET_PORTS = range(20_000, 32_000)
+READY_S = 60.0
+STOP_S = 15.0
+
+
+class Processes:
+    def __init__(self, network: NetworkSettings, *, log_level: str = "warning") -> None:
+        self._log_level = log_level
+        self._listeners: dict[str, socket.socket] = {}
+        network.trace.check()
+        try:
+            brokers = [self._with_ports(broker) for broker in network.broker]
+        except UsageError:
+            self._close_listeners()
+            raise
+        self.network = msgspec.structs.replace(network, broker=brokers)
+        self._http: dict[str, str] = {}
+        self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="godwit-")
+        self._file = Path(self._folder.name) / "network.toml"
+
+    def _with_ports(self, broker: BrokerSettings) -> BrokerSettings:
+        """`broker` with a real port, which is taken now and handed over to the process."""
+        listener = self._listeners[broker.id] = take_port(broker.listen, "listen")
+        if broker.http is not None:
+            take_port(broker.http, "serve HTTP").close()  # Better to know now than in a process.
+        host, port = address(broker.listen)[0], listener.getsockname()[1]
+        return msgspec.structs.replace(broker, listen=f"{host}:{port}")
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
+
+    def url(self, broker: str) -> str:
+        return f"godwit://{self.network.of(broker).listen}"
+
+    def http(self, broker: str) -> str:
+        """The HTTP address of the broker."""
+        return self._http[broker]
+
+    def pid(self, broker: str) -> int:
+        return self._running[broker].pid
+
+    async def __aenter__(self) -> Self:
+        self._file.write_text(dump_network(self.network))
+        try:
+            async with asyncio.timeout(READY_S), asyncio.TaskGroup() as starting:
+                for broker in self.network.broker:
+                    starting.create_task(self.start(broker.id))
+        except BaseException as error:
+            await self.stop()
+            if isinstance(error, ExceptionGroup):
+                raise error.exceptions[0] from None
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self, broker: str) -> None:
+        """Start one broker, and wait until its links are up."""
+        command = [
+            sys.executable, "-m", "godwit", "broker", "--leash", "--config", str(self._file),
+            "--id", broker, "--log-level", self._log_level,
+        ]  # fmt: skip
+        listener = self._listeners.pop(broker, None)
+        if listener is not None:
+            command += ["--listen-fd", str(listener.fileno())]
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=[] if listener is None else [listener.fileno()],
+            start_new_session=True,  # Ctrl-C is for us: we stop them in good order.
+        )
+        self._running[broker] = process
+        if listener is not None:
+            listener.close()
+        assert process.stdout is not None
+        async for line in process.stdout:
+            word = line.decode().split()[-1]
+            if ANSWERS.encode() in line:
+                self._http[broker] = word
+            elif LINKED.encode() in line:
+                return
+        raise GodwitError(f"broker {broker} ended with code {await process.wait()}")
+
+    async def join(self, broker: BrokerSettings) -> None:
+        """Start another broker, which dials its links, and wait until they are up."""
+        broker = self._with_ports(broker)
+        brokers = [*self.network.broker, broker]
+        self.network = msgspec.structs.replace(self.network, broker=brokers)
+        self._file.write_text(dump_network(self.network))
+        await self.start(broker.id)
+
+    async def leave(self, broker: str) -> int:
+        """Stop a broker for good, gracefully; the answer is its exit code.  Drain it first."""
+        code = await self.kill(broker, signal.SIGTERM)
+        brokers = [each for each in self.network.broker if each.id != broker]
+        self.network = msgspec.structs.replace(self.network, broker=brokers)
+        self._file.write_text(dump_network(self.network))
+        return code
+
+    async def first_end(self) -> str:
+        """Wait until a broker ends by itself; the answer says which."""
+        ends = {
+            asyncio.create_task(process.wait()): broker for broker, process in self._running.items()
+        }
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            return ", ".join(
+                f"broker {ends[task]} ended with code {task.result()}" for task in done
+            )
+        finally:
+            for task in ends:
+                task.cancel()
+
+    async def kill(self, broker: str, by: signal.Signals = signal.SIGKILL) -> int:
+        """End one broker as a crash would, or otherwise; the answer is its exit code."""
+        process = self._running.pop(broker)
+        process.send_signal(by)
+        code = await process.wait()
+        let_go(process)
+        return code
+
+    async def stop(self) -> dict[str, int]:
+        """Stop all that run, gracefully; the answer is their exit codes."""
+        running, self._running = self._running, {}
+        for process in running.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+        waiting = [ended(process) for process in running.values()]
+        codes = await asyncio.gather(*waiting)
+        self._close_listeners()
+        self._folder.cleanup()
+        return dict(zip(running, codes, strict=True))
+
+
+async def ended(process: asyncio.subprocess.Process) -> int:
+    """Wait for a process that was asked to stop; after STOP_S, kill it."""
+    try:
+        async with asyncio.timeout(STOP_S):
+            return await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        return await process.wait()
+    finally:
+        let_go(process)
+
+
+def let_go(process: asyncio.subprocess.Process) -> None:
+    """Close our ends of the pipes."""
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  There is no other way.
+
+
+def free_port() -> int:
+    """A free port, for a process that will listen on it later."""
+    while True:
+        port = secrets.choice(QUIET_PORTS)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
+def take_port(where: str, purpose: str) -> socket.socket:
+    """A socket that listens there; UsageError if the port is taken."""
+    host, port = address(where)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise UsageError(f"cannot {purpose} on {where}: {why(error)}") from None

@@ -1,0 +1,247 @@
+"""One broker as a process: sockets, links, signals, graceful stop.
+
+On SIGTERM or SIGINT a broker accepts no new callers, says goodbye to its clients, which keep what
+it has not acknowledged and try to reach it again, sends its neighbours what is queued, says goodbye
+to them, and exits.
+
+On SIGHUP it makes room for its successor: it hangs up without a goodbye.  All peers keep what they
+have for it, as if it had failed, and nothing is lost if the successor starts in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self, assert_never
+
+from godwit.broker.core import Broker
+from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
+from godwit.broker.meters import Meters
+from godwit.broker.modules import PolicyModule
+from godwit.broker.routing import Place
+from godwit.broker.stimuli import LinkKind, Neighbour
+from godwit.errors import UsageError
+from godwit.overlay import overlay
+from godwit.policies import placement
+from godwit.protocol.addresses import address, url_address, why
+from godwit.protocol.call import socket_opener
+from godwit.protocol.connection import Connection
+from godwit.runtime.admission import Admission
+from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.dialling import Dialler
+from godwit.runtime.settings import BrokerSettings, NetworkSettings
+from godwit.runtime.stopping import STOPPING, hang_up, say_goodbye
+from godwit.sharing.gateway import Gateway
+from godwit.sharing.live_channels import LiveChannels
+
+if TYPE_CHECKING:
+    from godwit.runtime.broker_trace import BrokerTrace
+
+log = logging.getLogger("godwit.server")
+
+#: Connections that wait to be accepted: when a broker is back, all its clients call at once.  One
+#: that does not fit is not refused: its caller takes it for connected and waits for many seconds.
+CALLERS_MAX = 4_096
+
+
+class BrokerServer:
+    """`async with BrokerServer(network, settings):` is a broker that listens."""
+
+    def __init__(
+        self,
+        network: NetworkSettings,
+        settings: BrokerSettings,
+        *,
+        listener: socket.socket | None = None,
+    ) -> None:
+        """`listener` is the socket to listen on, if there is one already."""
+        self.settings = settings
+        self._network = network
+        self.tracing = tracing_of(network, settings)
+        self.node = make_node(network, settings, self.tracing)
+        self.gateway = Gateway(self.node)
+        self.node.on_link_effect = self._on_link_effect
+        self.diallers = [
+            self._dialler(link, network.dialled_address(link)) for link in settings.links
+        ]
+        self._socket = listener
+        self._listener: asyncio.Server | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._dialling: dict[str, asyncio.Task[None]] = {}
+        """Links that the router opened, by broker."""
+        self._http: contextlib.AbstractAsyncContextManager[str] | None = None
+        self.http_url: str | None = None
+        self._services = contextlib.AsyncExitStack()
+        self.makes_room = False
+        """A successor will start: hang up without a goodbye."""
+
+    @property
+    def url(self) -> str:
+        assert self._listener is not None, "the broker does not listen"
+        host, port = self._listener.sockets[0].getsockname()[:2]
+        return f"godwit://[{host}]:{port}" if ":" in host else f"godwit://{host}:{port}"
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why this broker is not healthy: recovery, links that are down."""
+        links = [f"{d.where}: {d.trouble}" for d in self.diallers if d.trouble is not None]
+        if self.node.is_recovering:
+            links.append("recovering after a failure")
+        if self.node.is_draining:
+            links.append("being drained")
+        return links
+
+    async def __aenter__(self) -> Self:
+        self._listener = await self._listen()
+        try:
+            await self._serve_http()
+        except BaseException:
+            self._listener.close()
+            raise
+        reached_at = self.settings.address
+        self.node.broker.address = self.url if reached_at is None else f"godwit://{reached_at}"
+        self.node.start()
+        if self.tracing is not None:
+            self.tracing.start(self.node)
+        self._tasks = [asyncio.create_task(dialler.run()) for dialler in self.diallers]
+        await self._use_services()
+        log.info("listening", extra={"broker": self.node.name, "url": self.url})
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        node = self.node
+        node.is_stopping = True
+        if self.tracing is not None:
+            self.tracing.before_stop(node)
+        self.gateway.close()
+        if self.makes_room:
+            hang_up(node)
+        else:
+            await say_goodbye(node)
+        assert self._listener is not None
+        self._listener.close()
+        tasks = [*self._tasks, *self._dialling.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._services.aclose()
+        for port in list(node.ports.values()):
+            port.close(STOPPING)
+        await asyncio.sleep(0)
+        if self.tracing is not None:
+            await self.tracing.stop(within_s=node.limits.drain_s)
+        if self._http is not None:
+            await self._http.__aexit__(None, None, None)
+        log.info("stopped", extra={"broker": node.name})
+
+    async def _serve_http(self) -> None:
+        if self.settings.http is not None:
+            # Costs a second, used by few.
+            from godwit.http.serving import serve  # noqa: PLC0415
+            from godwit.runtime.broker_http import application  # noqa: PLC0415
+
+            self._http = serve(application(self), *address(self.settings.http))
+            self.http_url = await self._http.__aenter__()
+
+    async def _use_services(self) -> None:
+        """Connect to the data cluster and the coordinator, if configured."""
+        network, node = self._network, self.node
+        datacluster, coordinator = map(network.service_url, ("datacluster", "coordinator"))
+        if datacluster is not None:
+            from godwit.sharing.remote_datacluster import RemoteDataCluster  # noqa: PLC0415
+
+            cluster = RemoteDataCluster(datacluster, network.secret)
+            self._services.push_async_callback(cluster.close)
+            node.channels = LiveChannels(node.name, cluster, now_s=node.now_s)
+            self._services.push_async_callback(node.channels.stop)
+            node.channels.start()
+        if coordinator is not None:
+            from godwit.http.http_client import HttpClient  # noqa: PLC0415
+            from godwit.runtime.reporting import Reporter  # noqa: PLC0415
+
+            caller = HttpClient(coordinator, secret=network.secret)
+            self._services.push_async_callback(caller.close)
+            reporter = Reporter(node, caller, http=self.http_url, location=self.settings.location)
+            self._tasks.append(asyncio.create_task(reporter.run()))
+
+    def _dialler(
+        self, link: str, where: tuple[str, int], kind: LinkKind = LinkKind.PRIMARY
+    ) -> Dialler:
+        opener, secret = socket_opener(*where), self._network.secret
+        return Dialler(self.node, opener, where=link, secret=secret, kind=kind)
+
+    def _on_link_effect(self, effect: LinkEffect) -> None:
+        """The router opens or closes a link; the end that asks for it dials."""
+        match effect:
+            case OpenLink(broker=broker, address=url, kind=kind):
+                if Neighbour(broker) not in self.node.ports and broker not in self._dialling:
+                    dialler = self._dialler(broker, url_address(url), kind)
+                    self._dialling[broker] = asyncio.create_task(dialler.run())
+            case CloseLink(neighbour=neighbour):
+                task = self._dialling.pop(neighbour.name, None)
+                if task is not None:
+                    task.cancel()
+                port = self.node.ports.get(neighbour)
+                if port is not None:
+                    port.part("the link is closed")
+            case _:
+                assert_never(effect)
+
+    async def linked(self) -> None:
+        """Wait until every link that this broker dials has been up."""
+        for dialler in self.diallers:
+            await dialler.linked.wait()
+
+    async def _listen(self) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        if self._socket is not None:
+            return await loop.create_server(self._on_caller, sock=self._socket, backlog=CALLERS_MAX)
+        host, port = address(self.settings.listen)
+        try:
+            return await loop.create_server(self._on_caller, host, port, backlog=CALLERS_MAX)
+        except OSError as error:
+            raise UsageError(f"cannot listen on {self.settings.listen}: {why(error)}") from None
+
+    def _on_caller(self) -> Connection:
+        return Admission(self.node).connection
+
+
+def tracing_of(network: NetworkSettings, settings: BrokerSettings) -> BrokerTrace | None:
+    """The tracer of this broker; None if tracing is off."""
+    network.trace.check()
+    if network.trace.folder is None:
+        return None
+    from godwit.runtime.broker_trace import BrokerTrace  # noqa: PLC0415  As with HTTP.
+
+    return BrokerTrace(network.trace, settings.id)
+
+
+def make_node(
+    network: NetworkSettings,
+    settings: BrokerSettings,
+    tracing: BrokerTrace | None = None,
+    modules: Sequence[PolicyModule] = (),
+) -> BrokerNode:
+    bandwidth = settings.output_bandwidth_bytes_s
+    if network.placement is not None:
+        modules = [*modules, *placement.modules(network.placement)(settings.id)]
+    broker = Broker(
+        settings.id,
+        routing=overlay(network.overlay)(Place(settings.id)),  # Links are added when they are up.
+        modules=modules,
+        meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
+        codec_checks_values=True,
+    )
+    node = BrokerNode(
+        broker,
+        limits=network.limits,
+        output_bandwidth_bytes_s=bandwidth,
+        secret=network.secret,
+        neighbours=network.topology.neighbours(settings.id),
+    )
+    node.tracer = tracing
+    return node

@@ -1,0 +1,99 @@
+"""A service beside the brokers, as a process on this machine: data cluster or coordinator.
+
+    async with Service("datacluster", "--folder", "data") as running:
+        running.url
+
+It is on a leash, as the broker processes are: it does not outlive us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from types import TracebackType
+from typing import Self
+
+from godwit.errors import GodwitError
+from godwit.runtime.processes import ANSWERS, ended, let_go
+
+#: Spark starts slowly, more so on a busy machine.
+READY_S = 180.0
+
+
+class Service:
+    def __init__(self, command: str, *arguments: str, log_level: str = "warning") -> None:
+        """Command and arguments as on the command line of `godwit`."""
+        self._command = command
+        self._arguments = arguments
+        self._log_level = log_level
+        self._process: asyncio.subprocess.Process | None = None
+        self.url = ""
+        """http://HOST:PORT, once it has started."""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start it, and wait until it answers."""
+        arguments = (*self._arguments, "--leash", "--log-level", self._log_level)
+        process = self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "godwit", self._command, *arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us: we stop it in good order.
+        )
+        try:
+            async with asyncio.timeout(READY_S):
+                self.url = await self._answering(process)
+        except BaseException as error:
+            await self.stop()
+            if isinstance(error, TimeoutError):
+                late = f"godwit {self._command} has not answered within {READY_S:g} s"
+                raise GodwitError(late) from None
+            raise
+
+    async def _answering(self, process: asyncio.subprocess.Process) -> str:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            if ANSWERS.encode() in line:
+                return line.decode().split()[-1]
+        code = await process.wait()
+        raise GodwitError(f"godwit {self._command} ended with code {code}")
+
+    async def wait(self) -> int:
+        """Wait until it ends by itself; the answer is its exit code."""
+        assert self._process is not None, "it does not run"
+        return await self._process.wait()
+
+    async def kill(self) -> None:
+        """End it as a crash would."""
+        assert self._process is not None, "it does not run"
+        process, self._process = self._process, None
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        let_go(process)
+
+    async def stop(self) -> int:
+        """Stop it gracefully; the answer is its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        return await ended(process)

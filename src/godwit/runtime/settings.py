@@ -1,0 +1,341 @@
+"""Settings of one broker and of a whole network.  docs/operating.md explains each key.
+
+A network file is TOML.  `godwit up FILE` runs all of it on this machine, `godwit broker --config
+FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
+
+    overlay = "tree"
+
+    [limits]                 # for every broker; all keys are optional
+    session_s = 60
+
+    [[broker]]
+    id = "B1"
+    listen = "127.0.0.1:7401"
+    http = "127.0.0.1:8401"
+
+    [[broker]]
+    id = "B2"
+    listen = "127.0.0.1:7402"
+    links = ["B1"]           # each link once, at either end: an id of this file, or godwit://HOST:PORT
+
+    [trace]                  # off without it
+    folder = "trace"
+
+    [placement]              # off without it: publishers stay where they are
+    policy = "grape"
+
+    [services.datacluster]   # `godwit up` runs a data cluster, too, and all brokers use it
+    folder = "data"
+
+    [services.coordinator]   # ... and a coordinator
+
+and at the top, if they run elsewhere: `datacluster` and `coordinator`, each http://HOST:PORT.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from godwit.api import coordinator_api, datacluster_api
+from godwit.config import checked, read
+from godwit.content.geography import GeoPoint
+from godwit.errors import UsageError
+from godwit.overlay import overlay as overlay_named
+from godwit.overlay.topology import Topology, topology
+from godwit.policies.placement.settings import PlacementSettings, policy_of
+from godwit.protocol.addresses import address, url_address
+from godwit.protocol.frames import Name, Text
+from godwit.runtime.toml_writer import toml_text
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
+Bytes = Annotated[int, msgspec.Meta(ge=1024)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+#: Addresses to listen on that cannot be called.
+EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Timeouts and queue limits."""
+
+    heartbeat_s: Seconds = 2.0
+    """A peer sends something at least this often; after three silent intervals it is lost."""
+
+    session_s: Seconds = 60.0
+    """A client that lost its connection may come back for its session within this time."""
+
+    durable_s: Seconds = 3_600.0
+    """A durable client, as the data cluster's feeds are, may come back within this time; until then
+    those who publish for it wait."""
+
+    link_s: Seconds = 10.0
+    """A neighbour that lost its connection may come back within this time, and nothing is lost."""
+
+    restart_s: Seconds = 2.0
+    """A broker that comes back after a failure waits so long for its clients before it passes
+    anything on."""
+
+    patience_s: Seconds = 1.0
+    """A subscriber that acknowledges nothing may hold its publishers back for so long; then it is
+    isolated."""
+
+    client_queue_bytes: Bytes = 16 * 1024 * 1024
+    """What waits for a client that is away or isolated at most; publications beyond that are
+    dropped and counted."""
+
+    link_queue_bytes: Bytes = 64 * 1024 * 1024
+    """What waits for a neighbour that is away at most; beyond that the link is given up."""
+
+    window_bytes: Bytes = 4 * 1024 * 1024
+    """What is sent to a peer ahead of its acknowledgements at most."""
+
+    connections_max: Count = 10_000
+    """Connections at a time; more are turned away."""
+
+    drain_s: Seconds = 5.0
+    """The time that a broker that stops gives to queued messages."""
+
+    move_timeout_s: Seconds = 5.0
+    """A client that is asked to move stays if it has not arrived by then; of several, each may
+    take so long as all of them together, one after the other (the thesis's N x 5 s)."""
+
+
+class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What brokers record, and where."""
+
+    folder: str | None = None
+    """Where, for all brokers of the network; relative to where they are started.  None is off."""
+
+    sample_every: Count = 1
+    """Of so many publications of a publisher one is recorded, at every broker it passes."""
+
+    gauges_every_s: Seconds = 10.0
+    """How often the load of each broker is recorded."""
+
+    rotate_rows: Count = 2_000_000
+    """A file is closed, and can be read, when it has so many rows ..."""
+
+    rotate_s: Seconds = 60.0
+    """... or after this time."""
+
+    def check(self) -> None:
+        """Traces need a package that is optional."""
+        if self.folder is not None and find_spec("pyarrow") is None:
+            raise UsageError("a trace needs the package pyarrow: pip install 'godwit[lab]'")
+
+
+class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    id: Name
+    listen: str = "127.0.0.1:0"
+    """Host and port for clients and neighbours; port 0 is any free one."""
+
+    address: str | None = None
+    """Host and port at which clients reach this broker, if that is not where it listens: for those
+    that are sent here by others."""
+
+    http: str | None = None
+    """Host and port of /metrics, /healthz, /routing and /move, and of channels over HTTP; none
+    unless it is set."""
+
+    links: list[str] = []
+    """Neighbours this broker dials: godwit://HOST:PORT, or ids of the same file."""
+
+    location: GeoPoint | None = None
+    """Latitude and longitude, for a coordinator that sends clients to the nearest broker."""
+
+    output_bandwidth_bytes_s: Annotated[float, msgspec.Meta(gt=0)] = 125_000_000.0
+    """What the broker's network takes; its output utilisation is measured against it."""
+
+
+#: The settings of a service, which checks them itself.
+Table = dict[Annotated[str, msgspec.Meta(pattern=r"^\w+\Z")], str | int | float | bool]
+
+#: Default addresses of services.
+LISTENS = {"datacluster": datacluster_api.LISTEN, "coordinator": coordinator_api.LISTEN}
+
+
+class ServiceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `godwit up` runs beside the brokers."""
+
+    datacluster: Table | None = None
+    """As in a file for `godwit datacluster --config`; what is missing is taken from this one."""
+
+    coordinator: Table | None = None
+    """As in a file for `godwit coordinator --config`."""
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Tables of the configured services, by name."""
+        all_of_them = {"datacluster": self.datacluster, "coordinator": self.coordinator}
+        return {name: table for name, table in all_of_them.items() if table is not None}
+
+    def listen(self, service: str) -> str:
+        """HOST:PORT."""
+        return str(self.tables[service].get("listen", LISTENS[service]))
+
+
+class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    broker: Annotated[list[BrokerSettings], msgspec.Meta(min_length=1)]
+    overlay: str = "tree"
+    secret: Text = ""
+    """Brokers link only with brokers that have the same one."""
+
+    datacluster: str | None = None
+    """http://HOST:PORT, where brokers find channels; where the service of this file listens, if
+    there is one, and none else."""
+
+    coordinator: str | None = None
+    """http://HOST:PORT, to whom brokers report their load; as with `datacluster`."""
+
+    services: ServiceSettings = ServiceSettings()
+    limits: Limits = Limits()
+    trace: TraceSettings = TraceSettings()
+    placement: PlacementSettings | None = None
+    """Which policy moves publishers, and how it is set (policies/placement/settings.py)."""
+
+    def __post_init__(self) -> None:
+        overlay_named(self.overlay)
+        for service in self.services.tables:
+            address(self.services.listen(service))
+        for url in (self.datacluster, self.coordinator):
+            if url is not None:
+                from godwit.http.http_client import server_url  # noqa: PLC0415  Slow, used by few.
+
+                server_url(url)
+        ids = [broker.id for broker in self.broker]
+        if len(set(ids)) != len(ids):
+            twice = next(id for id in ids if ids.count(id) > 1)
+            raise UsageError(f"broker ids are unique, and there are two brokers {twice!r}")
+        for broker in self.broker:
+            host, _ = address(broker.listen)
+            if broker.address is not None:
+                address(broker.address)
+            elif self.placement is not None and host in EVERYWHERE:
+                raise UsageError(
+                    f"broker {broker.id!r} listens on {broker.listen}, and publishers that are sent"
+                    " there need its `address`"
+                )
+            if broker.http is not None:
+                address(broker.http)
+            for link in broker.links:
+                self.link_address(link)
+        if self.overlay == "tree" and not self._is_forest:
+            raise UsageError("the links form a cycle, and the overlay is a tree")
+
+    def of(self, id: str) -> BrokerSettings:
+        for broker in self.broker:
+            if broker.id == id:
+                return broker
+        raise UsageError(f"there is no broker {id!r}; there are {', '.join(self.topology.brokers)}")
+
+    def service_url(self, service: str) -> str | None:
+        """URL of the data cluster or the coordinator; None without one."""
+        told = {"datacluster": self.datacluster, "coordinator": self.coordinator}[service]
+        if told is not None or service not in self.services.tables:
+            return told
+        listen = self.services.listen(service)
+        host, port = address(listen)
+        if port == 0 or host in EVERYWHERE:
+            raise UsageError(
+                f"[services.{service}] listens on {listen}, which cannot be dialled: set"
+                f" `{service}` to where it is reached"
+            )
+        return f"http://{listen}"
+
+    def link_address(self, link: str) -> tuple[str, int]:
+        """Where to dial for a link: a godwit:// address, or the id of a broker of this file."""
+        return url_address(link) if "://" in link else address(self.of(link).listen)
+
+    def dialled_address(self, link: str) -> tuple[str, int]:
+        """As `link_address`, for a caller: the port must be known."""
+        host, port = self.link_address(link)
+        if port == 0:
+            raise UsageError(f"cannot call {link}: it listens on any free port; give it one")
+        return host, port
+
+    @property
+    def topology(self) -> Topology:
+        """The brokers of this file and the links between them."""
+        ids = [broker.id for broker in self.broker]
+        known = set(ids)
+        links = [(b.id, to) for b in self.broker for to in b.links if to in known]
+        return topology(ids, links)
+
+    @property
+    def _is_forest(self) -> bool:
+        root = {broker.id: broker.id for broker in self.broker}
+
+        def root_of(id: str) -> str:
+            while root[id] != id:
+                id = root[id]
+            return id
+
+        for broker in self.broker:
+            for link in broker.links:
+                if link not in root:
+                    continue
+                a, b = root_of(broker.id), root_of(link)
+                if a == b:
+                    return False
+                root[a] = b
+        return True
+
+
+def load_network(path: Path) -> NetworkSettings:
+    return read(path, NetworkSettings)
+
+
+def dump_network(network: NetworkSettings) -> str:
+    """As TOML, without most of what has its default."""
+    texts = {key: getattr(network, key) for key in ("secret", "datacluster", "coordinator")}
+    table: dict[str, object] = {
+        "overlay": network.overlay,
+        **{key: text for key, text in texts.items() if text},
+    }
+    sections = {
+        "limits": _changes(network.limits, Limits()),
+        "trace": _changes(network.trace, TraceSettings()),
+        "services": network.services.tables,
+    }
+    table |= {name: section for name, section in sections.items() if section}
+    if network.placement is not None:
+        changed = _changes(network.placement, type(network.placement)())
+        table["placement"] = {"policy": policy_of(network.placement), **changed}
+    table["broker"] = [
+        {
+            "id": broker.id,
+            "listen": broker.listen,
+            **_changes(broker, BrokerSettings(id=broker.id, listen=broker.listen)),
+        }
+        for broker in network.broker
+    ]
+    return toml_text(table)
+
+
+def network_of(
+    topology: Topology, *, host: str = "127.0.0.1", port: int = 0, http_port: int | None = None
+) -> NetworkSettings:
+    """A network with these brokers and links, on ports from `port` on; 0 is any free one."""
+    dialled: dict[str, list[str]] = {name: [] for name in topology.brokers}
+    for a, b in sorted(topology.links):
+        dialled[b].append(a)
+    brokers = [
+        BrokerSettings(
+            id=name,
+            listen=f"{host}:{port and port + number}",
+            http=None if http_port is None else f"{host}:{http_port and http_port + number}",
+            links=dialled[name],
+        )
+        for number, name in enumerate(topology.brokers)
+    ]
+    return checked(NetworkSettings(broker=brokers))
+
+
+def _changes(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, object]:
+    """Fields that do not have their default, as TOML has them."""
+    given, usual = msgspec.to_builtins(settings), msgspec.to_builtins(defaults)
+    return {key: value for key, value in given.items() if value != usual[key]}

@@ -1,0 +1,468 @@
+"""One simulated broker: the real state machine between a modelled CPU and a modelled output.
+
+    arrive --> [input queue] --> matching engine --> [output queues] --> link --> arrive
+                                 Broker.handle
+
+`Broker.handle` is called when the matching engine takes a message, and its effects leave when the
+modelled matching delay has passed.  That is the same as calling it at the end: a broker has one
+engine, so nothing changes its tables in between.  The output queues share the broker's bandwidth,
+in order of arrival, control before normal; the outputs of one message leave back to back, and the
+copies for local clients together, with the last byte of the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias, assert_never
+
+from godwit.broker.core import Broker
+from godwit.broker.effects import (
+    CloseLink,
+    Deliver,
+    DriverEffect,
+    Effect,
+    LinkEffect,
+    Notify,
+    OpenLink,
+    Ping,
+    Report,
+    Send,
+    SetTimer,
+    Submit,
+)
+from godwit.broker.invariants import check_step
+from godwit.broker.modules import PolicyModule
+from godwit.broker.stimuli import (
+    ClientArrived,
+    ClientLeft,
+    LinkDown,
+    LinkUp,
+    LocalClient,
+    Module,
+    Neighbour,
+    Pinged,
+    Received,
+    Started,
+    TimerFired,
+)
+from godwit.content.messages import Message, Notice, Publication, is_control_content, size_bytes
+from godwit.simulation.agenda import Agenda
+from godwit.simulation.observers import DropReason, Observer, cares
+from godwit.simulation.resources import BrokerResources, LinkOptions
+from godwit.simulation.servers import Server
+
+#: What keeps its place behind messages, and takes the engine no time.
+InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
+#: What waits for the engine, with its size in bytes and its time of arrival.
+Incoming: TypeAlias = tuple[Received | InOrder, int, float]
+#: What leaves by the output.
+Outgoing: TypeAlias = Send | Deliver | Notify
+
+
+class Wire:
+    """One direction of a link: never faster than its options say, never out of order."""
+
+    __slots__ = (
+        "_last_arrival_s", "_latency_s_min", "_latency_s_tail", "_random",
+        "blocked_until_s", "extra_s", "slow_until_s",
+    )  # fmt: skip
+
+    def __init__(self, options: LinkOptions, random: Random) -> None:
+        self._latency_s_min = options.latency_s_min
+        self._latency_s_tail = options.latency_s_mean - options.latency_s_min
+        self._random = random
+        self._last_arrival_s = 0.0
+        self.blocked_until_s = 0.0
+        self.slow_until_s = 0.0
+        self.extra_s = 0.0
+
+    def arrival_s(self, departs_s: float) -> float:
+        arrival_s = departs_s + self._latency_s_min
+        if self._latency_s_tail:
+            arrival_s += self._random.expovariate(1.0 / self._latency_s_tail)
+        if departs_s < self.slow_until_s:
+            arrival_s += self.extra_s
+        # Comparisons, not max(): this runs for every copy of every message.
+        if arrival_s < self.blocked_until_s:  # noqa: PLR1730
+            arrival_s = self.blocked_until_s
+        if arrival_s < self._last_arrival_s:  # noqa: PLR1730
+            arrival_s = self._last_arrival_s
+        self._last_arrival_s = arrival_s
+        return arrival_s
+
+    def end_s(self, now_s: float) -> float:
+        """When everything that was sent has arrived, and the other end notices the closing."""
+        return max(now_s + self._latency_s_min, self._last_arrival_s)
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourPort:
+    wire: Wire
+    arrive: Callable[[Received, float], None]
+
+
+class SimulatedBroker:
+    # Slots, here and in Server: a message finds its broker out of the cache, and they are the
+    # shorter way to what it needs.
+    __slots__ = (
+        "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes", "_hop",
+        "_matching_delay_s", "_observer", "_on_link_effect", "_output", "_reads_delays",
+        "_resources", "_round_trip_s", "_wants_matched", "broker", "clients", "has_left", "is_up",
+        "last_delivered", "movers", "name", "neighbours", "queued_bytes", "queued_bytes_max",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        agenda: Agenda,
+        resources: BrokerResources,
+        access: Wire,
+        observer: Observer,
+        check: bool,
+        round_trip_s: Callable[[], float],
+        on_link_effect: Callable[[str, LinkEffect], None],
+    ) -> None:
+        """`access` leads to all clients of the broker: copies of a publication arrive together.
+
+        `round_trip_s` draws the time of a ping between a client and any broker.
+        `on_link_effect` opens and closes links for the router.
+        """
+        self.broker = broker
+        self.name = broker.name
+        self.is_up = True
+        self.has_left = False
+        self.neighbours: dict[Neighbour, NeighbourPort] = {}
+        self.clients: dict[LocalClient, Callable[[Notice], None]] = {}
+        self.movers: dict[LocalClient, Callable[[Publication, int], None]] = {}
+        """Clients that move or have moved: they check each publication for duplicates."""
+        self._departing: set[LocalClient] = set()
+        self.last_delivered: dict[str, int] = {}
+        """The last sequence number of each publisher that reached local clients."""
+        self.queued_bytes = 0
+        self.queued_bytes_max = 0
+        self._hop = Neighbour(broker.name)
+        self._access = access
+        self._agenda = agenda
+        self._resources = resources
+        self._observer = observer
+        self._wants_matched = cares(observer, "on_matched")
+        self._check = check
+        self._round_trip_s = round_trip_s
+        self._on_link_effect = on_link_effect
+        self._engine = Server[Incoming](agenda, self._match_waiting)
+        self._output = Server[tuple[Outgoing, int, float]](agenda, self._transmit_waiting)
+        self._adopt(broker)
+
+    def _adopt(self, broker: Broker) -> None:
+        self.broker = broker
+        broker.memory_utilisation = self.memory_utilisation
+        self._reads_delays = bool(broker.modules)
+        self._read_subscription_count()
+
+    @property
+    def waiting(self) -> int:
+        """Messages in the input and output queues; not the outputs of one still in the engine."""
+        return self._engine.waiting + self._output.ready
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no message is in a queue or being handled or sent."""
+        now_s, engine, output = self._agenda.now_s, self._engine, self._output
+        is_waiting = engine.waiting or output.waiting
+        return not is_waiting and engine.free_at_s <= now_s and output.free_at_s <= now_s
+
+    @property
+    def memory_bytes(self) -> float:
+        """Memory of the matching engine and of the queues."""
+        return self._engine_bytes + self.queued_bytes
+
+    def memory_utilisation(self) -> float:
+        return self.memory_bytes / self._resources.memory_bytes
+
+    def start(self) -> None:
+        self._stimulate(Started())
+
+    def install(self, modules: Sequence[PolicyModule]) -> None:
+        """Start modules in a broker that has none."""
+        self.broker.install(modules)
+        self._reads_delays = bool(modules)
+        self.start()
+
+    def leave(self) -> None:
+        """The broker has left the overlay; what still arrives is dropped."""
+        self.is_up = False
+        self.has_left = True
+
+    def pause(self, until_s: float) -> None:
+        self._engine.pause(until_s)
+        self._output.pause(until_s)
+
+    def crash(self) -> None:
+        assert self.is_up, f"{self.name} is down already"
+        self.is_up = False
+        for received, *_ in self._engine.clear():
+            if isinstance(received, Received):
+                self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
+        for effect, *_ in self._output.clear():
+            self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
+        for unfinished, *_ in self._agenda.cancel(self._is_still_sending):
+            self._observer.on_dropped(self.name, _carried(unfinished), DropReason.CRASHED)
+        self.queued_bytes = 0
+
+    def restart(self, broker: Broker) -> None:
+        assert not self.is_up, f"{self.name} is up already"
+        self.is_up = True
+        self._adopt(broker)
+        self.start()
+
+    def perform(self, effects: Sequence[Effect]) -> None:
+        """Perform effects that did not come from the broker: an operator asks for them."""
+        self._perform(effects, self._agenda.now_s, 0)
+
+    def attach(
+        self,
+        client: LocalClient,
+        on_notice: Callable[[Notice], None],
+        on_publication: Callable[[Publication, int], None] | None,
+    ) -> None:
+        """Without `on_publication`, publications go to the observers, many clients at a time."""
+        self._departing.discard(client)
+        self.clients[client] = on_notice
+        if on_publication is None:
+            self.movers.pop(client, None)
+        else:
+            self.movers[client] = on_publication
+
+    def depart(self, client: LocalClient) -> None:
+        """Deliver nothing more to a client; its session ends with `ClientLeft`."""
+        self.attach(client, _ignore, _ignore)
+        self._departing.add(client)
+
+    # -- input queue, matching engine ----------------------------------------------------------
+
+    def arrive(self, received: Received, _departed_s: float) -> None:
+        """A message arrives: to the matching engine if that is free, else to the input queue."""
+        if not self.is_up:
+            reason = DropReason.LEFT if self.has_left else DropReason.DOWN
+            self._observer.on_dropped(self.name, received.message, reason)
+            return
+        message = received.message
+        if self.queued_bytes and self._is_too_much(message):
+            self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
+            return
+        now_s = self._agenda.now_s
+        engine = self._engine
+        if engine.free_at_s <= now_s and not engine.waiting:
+            engine.free_at_s = self._match(received, now_s, now_s)
+            return
+        size = size_bytes(message)
+        self._occupy(size)
+        if isinstance(message, Publication):
+            # The rate of (4.1) is that of arrivals: in an overload more comes than is matched.
+            self.broker.meters.on_handled(1, 0, 0.0, now_s, messages=0)
+        engine.wait((received, size, now_s), goes_first(message), now_s)
+
+    def arrive_in_order(self, stimulus: InOrder) -> None:
+        """Handle a stimulus behind the messages that arrived before it; it takes no time."""
+        if not self.is_up:
+            return
+        now_s, engine = self._agenda.now_s, self._engine
+        if engine.free_at_s <= now_s and not engine.waiting:
+            self._stimulate(stimulus)
+        else:
+            engine.wait((stimulus, 0, now_s), False, now_s)
+
+    def _is_too_much(self, message: Message) -> bool:
+        """Only publications are dropped; what they cause in the output queues is kept."""
+        room_bytes = self._resources.memory_bytes - self.memory_bytes
+        return isinstance(message, Publication) and size_bytes(message) > room_bytes
+
+    def _match_waiting(self, incoming: Incoming, start_s: float) -> float:
+        received, size, arrived_s = incoming
+        if not isinstance(received, Received):
+            self._stimulate(received)
+            return start_s
+        self.queued_bytes -= size
+        return self._match(received, arrived_s, start_s, is_counted=True)
+
+    def _match(
+        self, received: Received, arrived_s: float, start_s: float, *, is_counted: bool = False
+    ) -> float:
+        """The matching engine takes one message; `is_counted` if its arrival was metered."""
+        message = received.message
+        is_publication = isinstance(message, Publication)
+        delay_s = self._matching_delay_s
+        done_s = start_s + delay_s
+        broker = self.broker
+        size = size_bytes(message)
+        broker.meters.on_handled(is_publication and not is_counted, size, delay_s, done_s)
+        if self._reads_delays:
+            broker.delays.on_matched(start_s - arrived_s, delay_s)
+        self._observer.on_handled(self.name, received, done_s)
+        effects = broker.handle(received, now_s=done_s)
+        if self._check:
+            check_step(broker, received, effects)
+        if self._wants_matched:
+            self._observer.on_matched(
+                self.name, received, effects, done_s, start_s - arrived_s, delay_s, size
+            )
+        if effects:
+            self._perform(effects, done_s, size)
+        if not is_publication:
+            self._read_subscription_count()
+        return done_s
+
+    def _read_subscription_count(self) -> None:
+        subscriptions = self.broker.routing.subscription_count
+        self._matching_delay_s = self._resources.matching_delay_s(subscriptions)
+        self._engine_bytes = self._resources.engine_bytes(subscriptions)
+
+    def _stimulate(self, stimulus: Started | TimerFired | Pinged | InOrder) -> None:
+        """Handle a stimulus that is not a message: it takes no time."""
+        now_s = self._agenda.now_s
+        if isinstance(stimulus, ClientLeft):
+            if stimulus.client not in self._departing:
+                return  # It has come back.
+            self._departing.remove(stimulus.client)
+            del self.clients[stimulus.client]  # Not of movers: copies may still be queued for it.
+        self._perform(self.broker.handle(stimulus, now_s=now_s), now_s, 0)
+        if isinstance(stimulus, InOrder):
+            self._read_subscription_count()
+
+    def _perform(self, effects: Sequence[Effect], done_s: float, publication_bytes: int) -> None:
+        """Perform effects; a publication among them has `publication_bytes`."""
+        output = self._output
+        # The outputs of one message leave back to back, if the first can leave at once.
+        is_free = output.free_at_s <= done_s and not output.waiting
+        start_s = done_s
+        for effect in effects:
+            if isinstance(effect, Send):  # First: a failed isinstance takes five times as long.
+                message = effect.message
+                is_publication = isinstance(message, Publication)
+                size = publication_bytes if is_publication else size_bytes(message)
+            elif isinstance(effect, Deliver):
+                size = publication_bytes * len(effect.to)
+            elif isinstance(effect, Notify):
+                size = size_bytes(effect.notice)
+            else:
+                self._arrange(effect, done_s)
+                continue
+            if is_free:
+                start_s = self._transmit(effect, size, done_s, start_s)
+            else:
+                self._occupy(size)
+                self.broker.meters.on_queued(size)
+                output.wait((effect, size, done_s), goes_first(_carried(effect)), done_s)
+        if is_free:
+            output.free_at_s = start_s
+
+    def _arrange(self, effect: DriverEffect, done_s: float) -> None:
+        """Perform what needs no queue."""
+        match effect:
+            case Submit(module=module, message=message):
+                submitted = Received(message, Module(module))
+                self._agenda.plan(done_s, self._submit, self.broker, submitted)
+            case SetTimer(module=module, name=name, at_s=at_s):
+                fired = TimerFired(module, name)
+                self._agenda.plan(max(at_s, done_s), self._wake, self.broker, fired)
+            case Ping(module=module, client=client, brokers=brokers):
+                found = {name: self._round_trip_s() for name, _ in brokers}
+                # One ping to each broker at the same time, and the request and its answer.
+                answered_s = done_s + self._round_trip_s() + max(found.values(), default=0.0)
+                pinged = Pinged(module, client, found)
+                self._agenda.plan(answered_s, self._wake, self.broker, pinged)
+            case Report(policy=policy, decision=decision):
+                self._observer.on_decision(self.name, policy, decision, done_s)
+            case OpenLink() | CloseLink():
+                self._agenda.plan(done_s, self._on_link_effect, self.name, effect)
+            case _:
+                assert_never(effect)
+
+    def _submit(self, owner: Broker, received: Received) -> None:
+        if owner is self.broker:  # Else the broker has crashed since.
+            self.arrive(received, self._agenda.now_s)
+
+    def _wake(self, owner: Broker, stimulus: TimerFired | Pinged) -> None:
+        if self.is_up and owner is self.broker:
+            self._stimulate(stimulus)
+
+    # -- output queues, links ------------------------------------------------------------------
+
+    def _transmit_waiting(self, outgoing: tuple[Outgoing, int, float], start_s: float) -> float:
+        effect, size, ready_s = outgoing
+        self.queued_bytes -= size
+        self.broker.meters.on_dequeued(size)
+        return self._transmit(effect, size, ready_s, start_s)
+
+    def _transmit(self, effect: Outgoing, size: int, ready_s: float, start_s: float) -> float:
+        """The output takes one message, or the copies of one; they depart with their last byte."""
+        busy_s = size / self._resources.output_bandwidth_bytes_s
+        departs_s = start_s + busy_s
+        copies = 1
+        if isinstance(effect, Send):
+            port = self.neighbours.get(effect.to)
+            if port is not None:  # Else the link was closed while the message waited.
+                received = Received(effect.message, self._hop, effect.hops)
+                self._agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
+        elif isinstance(effect, Deliver):
+            copies = len(effect.to)
+            self._agenda.plan(self._access.arrival_s(departs_s), self._deliver, effect, departs_s)
+        else:
+            self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
+        broker = self.broker
+        broker.meters.on_sent(copies, size, busy_s, departs_s)
+        if self._reads_delays:
+            is_inside = isinstance(effect, Send)
+            delay_s = broker.delays.to_neighbours_s if is_inside else broker.delays.to_clients_s
+            delay_s.add(departs_s - ready_s)
+        return departs_s
+
+    def _answer(self, notify: Notify, _departed_s: float) -> None:
+        receive = self.clients.get(notify.to)
+        if receive is not None:  # Else the client has left.
+            receive(notify.notice)
+
+    def _deliver(self, deliver: Deliver, _departed_s: float) -> None:
+        clients: Sequence[LocalClient] = deliver.to
+        self.last_delivered[deliver.publication.publisher] = deliver.publication.sequence
+        if self.movers:
+            moving = [client for client in clients if client in self.movers]
+            clients = [client for client in clients if client not in self.movers]
+            for client in moving:
+                self.movers[client](deliver.publication, deliver.hops)
+        if clients:
+            names = [client.name for client in clients]
+            now_s = self._agenda.now_s
+            self._observer.on_delivered(names, deliver.publication, deliver.hops, now_s)
+
+    def _occupy(self, size: int) -> None:
+        self.queued_bytes += size
+        self.queued_bytes_max = max(self.queued_bytes_max, self.queued_bytes)
+
+    def _is_still_sending(self, action: object, args: tuple[Any, ...]) -> bool:
+        """Whether this is the arrival of something that has not left this broker yet."""
+        if action in (self._answer, self._deliver):
+            return bool(args[1] > self._agenda.now_s)
+        for port in self.neighbours.values():
+            if action == port.arrive:
+                received, departs_s = args
+                return bool(received.last_hop == self._hop and departs_s > self._agenda.now_s)
+        return False
+
+
+def _ignore(*_what: object) -> None:
+    """What still comes for a client that has left."""
+
+
+def _carried(effect: Outgoing | Received) -> Message | Notice:
+    if isinstance(effect, Send | Received):
+        return effect.message
+    return effect.publication if isinstance(effect, Deliver) else effect.notice
+
+
+def goes_first(message: Message | Notice) -> bool:
+    """Whether a message overtakes others: by its content, which is set before the stamp."""
+    return isinstance(message, Publication) and is_control_content(message.content)

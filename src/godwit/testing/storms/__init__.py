@@ -1,0 +1,8 @@
+"""Storms: random runs of real brokers and clients in virtual time, in which brokers crash and
+connections break while clients move.  One seed is one storm.
+
+storm.py            one storm, from seed to result
+storm_clients.py    clients that publish, subscribe and move, and record what they receive
+fault_injection.py  what fails, and when
+storm_checks.py     what must be true when the network is quiet again
+"""

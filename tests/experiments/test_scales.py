@@ -1,0 +1,34 @@
+"""At every scale of every experiment each claim is judged, or reported as not measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from godwit.experiments import EXPERIMENTS
+from godwit.lab.declaration import Measured, Results
+from godwit.lab.rules import Verdict
+from godwit.lab.runner import planned
+from godwit.lab.summary import summarise
+
+#: Claims about what the small scale does not have: other sizes and fan-outs, X = 2, live runs.
+NOT_MEASURED = {
+    ("grape-enterprise", "small"): {
+        "G10", "G11", "G17 trends", "G17 reductions", "G17 times", "G21 GRAPE", "G23",
+    },
+    ("bad-prototype", "small"): {"bad-5", "bad-6", "bad-7"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [(name, scale) for name, experiment in EXPERIMENTS.items() for scale in experiment.scales],
+)
+def test_every_claim_is_judged_or_reported_as_not_measured(name: str, scale: str) -> None:
+    experiment = EXPERIMENTS[name]
+    values = dict.fromkeys(experiment.measures, 1.0)
+    runs = [Measured(run.case, run.seed, values) for run in planned(experiment, scale)]
+
+    summary = summarise(experiment, scale, Results(runs))
+
+    found = {claim.id for claim in summary.claims if claim.verdict is Verdict.NOT_MEASURED}
+    assert found == NOT_MEASURED.get((name, scale), set())

@@ -166,6 +166,29 @@ def test_it_can_be_stopped_at_any_moment(spark: SparkSession, tmp_path: Path, se
         it.wait(lambda: it.position("Reports_quarantine") == sent - len(good(sent)))
 
 
+@pytest.mark.parametrize("damage", ["a query stopped while it started", "an offset is unreadable"])
+def test_a_checkpoint_that_spark_refuses_is_replaced(
+    spark: SparkSession, tmp_path: Path, damage: str
+) -> None:
+    with landed(spark, tmp_path) as it:
+        it.landing.execute(dataset_statement(REPORTS))
+        it.take(1, 5)
+        it.wait(lambda: it.position() == 5)
+        entry = it.storage.definitions.entry("Reports")
+        checkpoint = it.storage.folders.checkpoint(entry.id)
+    if damage == "an offset is unreadable":
+        last = max((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+        last.write_text("")
+        (checkpoint / "offsets" / f".{last.name}.crc").unlink(missing_ok=True)
+    else:
+        (checkpoint / "metadata").unlink()
+    with landed(spark, tmp_path) as it:
+        it.take(6, 4)
+        it.wait(lambda: it.position() == 9)
+        assert it.numbers() == good(9)
+        it.wait(lambda: it.landing.troubles() == [])
+
+
 def test_a_query_that_fails_says_so_and_is_tried_again(spark: SparkSession, tmp_path: Path) -> None:
     with landed(spark, tmp_path) as it:
         it.landing.execute(dataset_statement(REPORTS))

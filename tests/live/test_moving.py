@@ -200,7 +200,7 @@ async def _operator() -> None:
         async with tick_subscriber(running.url("B1"), "bob") as bob, paul.publishing():
             at, to = running.http("B1"), running.url("B3")
             done = await _godwit("move", "paul", "nobody", "--at", at, "--to", to)
-            assert done == (1, "paul moved\n", "nobody is not there\n")
+            assert done == (1, "paul moved\n", "nobody is not a client of this broker\n")
             done = await _godwit("move", "--count", "5", "--at", at, "--to", to, "--broker", "B3")
             assert done == (0, "bob moved\n", "")
             wrong = await _godwit(

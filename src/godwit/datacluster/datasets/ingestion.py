@@ -110,7 +110,7 @@ class IngestionQuery:
             is_wanted = self.entry.quarantine_of is None or self._is_behind()
             if is_wanted and now_s >= self._next_try_s:
                 try:
-                    if isinstance(self._cause, CheckpointError):
+                    if not self._is_checkpoint_usable():
                         self._storage.folders.delete_checkpoint(self.entry.id)
                     self._cause, self._idle_since_s = None, now_s
                     self._query = self._started()
@@ -139,6 +139,17 @@ class IngestionQuery:
             self._has_ended = True
         with self._ingesting:
             pass
+
+    def _is_checkpoint_usable(self) -> bool:
+        """False if Spark may refuse it: a query that is stopped while it starts leaves a part of one.
+
+        Deleting a checkpoint is always safe, because the catalog knows what the dataset has (G1).
+        """
+        if self.trouble is not None and (
+            self._cause is None or isinstance(self._cause, CheckpointError)
+        ):
+            return False  # Spark failed by itself, or is not where the dataset ends.
+        return (self._storage.folders.checkpoint(self.entry.id) / "metadata").is_file()
 
     def _is_behind(self) -> bool:
         return self.log.position > self._storage.files.progress(self.entry.id).position

@@ -3,7 +3,8 @@
 A rule is fixed with the experiment, before it is run.
 
 Reduction  a ratio claim: reproduced if the measured value reaches the stated one within 10%
-           relative, exceeded if it is better than stated, not reproduced otherwise
+           relative, exceeded if it is better than stated, not reproduced otherwise; Cost is the
+           same where less is better
 Agreement  a prediction: reproduced if the measured value is within a stated error of it
 ShapeRule  reproduced if an inequality holds for every seed
 
@@ -12,10 +13,11 @@ A claim about cases that the scale does not have is not measured.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from godwit.lab.declaration import NotMeasuredError, Results
 
@@ -56,22 +58,37 @@ class Rule(Protocol):
 class Reduction:
     """The share by which something is reduced: more is better."""
 
+    is_less_better: ClassVar[bool] = False
+
     stated: float
     measure: Callable[[Results], float]
 
     @property
     def text(self) -> str:
+        bound, beyond = ("at most", "below") if self.is_less_better else ("at least", "above")
         return (
-            f"at least {self.stated * (1 - WITHIN):.3g} ({self.stated:g} within"
-            f" {WITHIN:.0%} relative); above {self.stated:g} it is exceeded"
+            f"{bound} {self._limit:.3g} ({self.stated:g} within"
+            f" {WITHIN:.0%} relative); {beyond} {self.stated:g} it is exceeded"
         )
+
+    @property
+    def _limit(self) -> float:
+        return self.stated * (1 + WITHIN if self.is_less_better else 1 - WITHIN)
 
     def judge(self, results: Results) -> Judgement:
         measured = self.measure(results)
-        if measured > self.stated:
+        is_beyond = operator.lt if self.is_less_better else operator.gt
+        if is_beyond(measured, self.stated):
             return Judgement(measured, Verdict.EXCEEDED)
-        reached = measured >= self.stated * (1 - WITHIN)
+        reached = not is_beyond(self._limit, measured)
         return Judgement(measured, Verdict.REPRODUCED if reached else Verdict.NOT_REPRODUCED)
+
+
+class Cost(Reduction):
+    """A cost: less is better."""
+
+    __slots__ = ()
+    is_less_better = True
 
 
 @dataclass(frozen=True, slots=True)

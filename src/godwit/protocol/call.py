@@ -21,6 +21,7 @@ from godwit.protocol.frames import (
     malformed,
 )
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 #: Opens a connection to a broker: by a socket, or in memory.
@@ -45,16 +46,31 @@ def url_opener(url: str) -> Opener:
     return socket_opener(*url_address(url))
 
 
-class Question(ABC, Generic[T]):
-    """The receiver of one answer."""
+class Question(ABC, Generic[A, T]):
+    """The receiver of one answer, `A` on the wire and `T` for the caller."""
 
-    def __init__(self, heartbeat_s: float = HEARTBEAT_S) -> None:
+    def __init__(
+        self, decode: Callable[[bytes], A | Goodbye], heartbeat_s: float = HEARTBEAT_S
+    ) -> None:
+        self._decode = decode
         self._connection = Connection(self, heartbeat_s=heartbeat_s)
         self._answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     @abstractmethod
+    def _accepted(self, answer: A) -> T:
+        """The result for the caller."""
+
     def on_frame(self, hops: int, body: bytes) -> None:
-        """The answer."""
+        try:
+            answer = self._decode(body)
+        except DECODE_ERRORS as error:
+            raise malformed(error) from None
+        if isinstance(answer, Goodbye):
+            self._fail(RefusedError(answer.reason))
+        elif not self._answered.done():
+            accepted = self._accepted(answer)
+            if not self._answered.done():  # The caller may have been cancelled meanwhile.
+                self._answered.set_result(accepted)
 
     def on_lost(self, reason: str, *, broke_rules: bool) -> None:
         self._fail(PeerError(reason))
@@ -73,7 +89,7 @@ class Question(ABC, Generic[T]):
         pass
 
 
-class Call(Question[T]):
+class Call(Question[Welcome, T]):
     """The handshake.  `accept` takes the connection over at once: frames may follow the Welcome."""
 
     def __init__(
@@ -83,7 +99,7 @@ class Call(Question[T]):
         *,
         heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
-        super().__init__(heartbeat_s)
+        super().__init__(decode_welcome, heartbeat_s)
         self._hello = hello
         self._heartbeat_s = heartbeat_s
         self._accept = accept
@@ -101,14 +117,5 @@ class Call(Question[T]):
             self._connection.abort()
             raise
 
-    def on_frame(self, hops: int, body: bytes) -> None:
-        try:
-            answer = decode_welcome(body)
-        except DECODE_ERRORS as error:
-            raise malformed(error) from None
-        if isinstance(answer, Goodbye):
-            self._fail(RefusedError(answer.reason))
-        elif not self._answered.done():
-            accepted = self._accept(answer, self._connection)
-            if not self._answered.done():  # The caller may have been cancelled by `accept`.
-                self._answered.set_result(accepted)
+    def _accepted(self, answer: Welcome) -> T:
+        return self._accept(answer, self._connection)

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from godwit.errors import RefusedError
 from godwit.protocol.call import Opener, Question
-from godwit.protocol.frames import (
-    DECODE_ERRORS,
-    Goodbye,
-    ProbeRequest,
-    decode_probe_reply,
-    encode,
-    malformed,
-)
+from godwit.protocol.frames import ProbeReply, ProbeRequest, decode_probe_reply, encode
 
 
-class Probe(Question[str]):
+class Probe(Question[ProbeReply, str]):
+    def __init__(self) -> None:
+        super().__init__(decode_probe_reply)
+
     async def round_trip(self, opener: Opener) -> tuple[str, float]:
         """The broker's name, and the seconds from request to reply, without connecting.
 
@@ -31,12 +26,5 @@ class Probe(Question[str]):
         finally:
             self._connection.abort()
 
-    def on_frame(self, hops: int, body: bytes) -> None:
-        try:
-            answer = decode_probe_reply(body)
-        except DECODE_ERRORS as error:
-            raise malformed(error) from None
-        if isinstance(answer, Goodbye):
-            self._fail(RefusedError(answer.reason))
-        elif not self._answered.done():
-            self._answered.set_result(answer.name)
+    def _accepted(self, answer: ProbeReply) -> str:
+        return answer.name

@@ -21,7 +21,6 @@ from godwit.experiments.placement.claims import (
     POLICIES,
     POP,
     STATIC,
-    Cost,
     Of,
     at_most,
     cluster,
@@ -33,7 +32,7 @@ from godwit.experiments.placement.claims import (
     up_to,
 )
 from godwit.lab.declaration import NotMeasuredError, Results
-from godwit.lab.rules import Claim, Reduction, ShapeRule
+from godwit.lab.rules import Claim, Cost, Reduction, ShapeRule
 
 ALMOST_ALL = 0.75
 

@@ -15,7 +15,6 @@ from godwit.experiments.placement.claims import (
     MESSAGES,
     POP,
     STATIC,
-    Cost,
     Of,
     at_most,
     cluster,
@@ -24,7 +23,7 @@ from godwit.experiments.placement.claims import (
     points,
 )
 from godwit.lab.declaration import Results
-from godwit.lab.rules import Agreement, Claim, ShapeRule
+from godwit.lab.rules import Agreement, Claim, Cost, ShapeRule
 
 MOVING = POP, LOAD, DELAY
 WIDE = 4

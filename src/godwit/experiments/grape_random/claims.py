@@ -15,7 +15,6 @@ from godwit.experiments.placement.claims import (
     OUTPUT,
     POP,
     STATIC,
-    Cost,
     at_most,
     cluster,
     differing,
@@ -24,7 +23,7 @@ from godwit.experiments.placement.claims import (
     points,
 )
 from godwit.lab.declaration import Results
-from godwit.lab.rules import Agreement, Claim, Reduction, ShapeRule
+from godwit.lab.rules import Agreement, Claim, Cost, Reduction, ShapeRule
 
 #: Relative difference that counts as practically equal.
 EQUAL = 0.10

@@ -7,10 +7,8 @@ thesis's PlanetLab is the smallest tree with a fan-out of 2, its cluster the lar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from godwit.lab.declaration import Results
-from godwit.lab.rules import WITHIN, Judgement, Verdict
 
 STATIC, POP, LOAD, DELAY = POLICIES = ("static", "pop", "grape-load", "grape-delay")
 MESSAGES, HOPS, DELAYS = "messages_per_s_mean", "hops_mean", "delay_s_mean"
@@ -19,28 +17,6 @@ INPUT, OUTPUT = "input_utilisation_mean", "output_utilisation_mean"
 
 Of = Callable[[str, str], float]
 """A measure under a policy, at one size and one X."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """A cost: less is better."""
-
-    stated: float
-    measure: Callable[[Results], float]
-
-    @property
-    def text(self) -> str:
-        return (
-            f"at most {self.stated * (1 + WITHIN):.3g} ({self.stated:g} within"
-            f" {WITHIN:.0%} relative); below {self.stated:g} it is exceeded"
-        )
-
-    def judge(self, results: Results) -> Judgement:
-        measured = self.measure(results)
-        if measured < self.stated:
-            return Judgement(measured, Verdict.EXCEEDED)
-        kept = measured <= self.stated * (1 + WITHIN)
-        return Judgement(measured, Verdict.REPRODUCED if kept else Verdict.NOT_REPRODUCED)
 
 
 def planetlab(results: Results) -> Results:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from godwit.experiments.placement.claims import DELAYS, LOAD, MESSAGES, POP, Cost
+from godwit.experiments.placement.claims import DELAYS, LOAD, MESSAGES, POP
 from godwit.lab.declaration import Results
-from godwit.lab.rules import Claim, ShapeRule
+from godwit.lab.rules import Claim, Cost, ShapeRule
 
 OVERHEAD, RESPONSE = "overhead_share", "moved_first_s_mean"
 HUNDREDS = range(100, 1_000)

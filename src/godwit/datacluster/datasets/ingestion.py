@@ -141,7 +141,7 @@ class IngestionQuery:
             pass
 
     def _is_checkpoint_usable(self) -> bool:
-        """False if Spark may refuse it: a query that was stopped while it started left a part of it.
+        """False if Spark may refuse it, as after a query that was stopped while it started.
 
         Deleting a checkpoint is always safe, because the catalog knows what the dataset has (G1).
         """

@@ -292,7 +292,7 @@ def is_control_filter(filter: Filter) -> bool:
 
 def size_bytes(message: Message | Notice) -> int:
     """Bytes of `message` on a link, exact enough for bandwidth models."""
-    if isinstance(message, Publication):
+    if type(message) is Publication:
         # Set once by the first broker: encoding at each hop would dominate.
         return message.size_bytes or HEADER_BYTES + body_bytes(message.content, message.payload)
     match message:

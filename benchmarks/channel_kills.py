@@ -26,55 +26,25 @@ import uvloop
 from rich.console import Console
 
 from godwit.api import datacluster_api as api
-from godwit.client import ChannelEvents, Client, connect
+from godwit.client import Client, connect
 from godwit.http.http_client import HttpClient
 from godwit.overlay.topology import chain
 from godwit.runtime.processes import Processes, free_port
 from godwit.runtime.service import Service
 from godwit.runtime.settings import network_of
+from godwit.testing.nemesis.channel_readers import (
+    ADVERTISED,
+    CHANNEL,
+    DATASET,
+    FEED,
+    KINDS,
+    ChannelReader,
+)
 
-DATASET = "CREATE DATASET Numbers (n BIGINT, kind INT, text STRING)"
-ADVERTISED = "class = 'N' and n is a number and kind is a number and text is a string"
-FEED = f'CREATE FEED numbers FROM FILTER "{ADVERTISED}" INTO Numbers'
-CHANNEL = """CREATE CHANNEL OfKind(wanted INT) CONTINUOUS AS
-SELECT n, text FROM NEW Numbers WHERE kind = :wanted"""
-KINDS = 3
 PER_S = 200.0
 #: Between kills, after the last victim has restarted.
 PAUSE_S = (1.0, 4.0)
 SETTLE_S = 300.0
-
-
-@dataclass(slots=True)
-class Reader:
-    """A subscriber, and all that it received."""
-
-    kind: int
-    events: ChannelEvents
-    received: list[tuple[int, int]] = field(default_factory=list)
-    """Execution and number."""
-
-    async def read(self) -> None:
-        async for event in self.events:
-            number = event.content["n"]
-            assert isinstance(number, int)
-            self.received.append((event.execution, number))
-
-    def faults(self, published: int) -> list[str]:
-        wanted = list(range(self.kind, published, KINDS))
-        numbers = [number for _, number in self.received]
-        found = []
-        if missing := set(wanted) - set(numbers):
-            found.append(f"kind {self.kind}: {len(missing)} missing, the first is {min(missing)}")
-        if len(numbers) != len(set(numbers)):
-            found.append(f"kind {self.kind}: {len(numbers) - len(set(numbers))} received twice")
-        if surplus := set(numbers) - set(wanted):
-            found.append(f"kind {self.kind}: {len(surplus)} not subscribed to")
-        if [n for _, n in sorted(self.received)] != sorted(numbers):
-            found.append(f"kind {self.kind}: executions are not in the order of publishing")
-        if [execution for execution, _ in self.received] != sorted(e for e, _ in self.received):
-            found.append(f"kind {self.kind}: executions are out of order")
-        return found
 
 
 @dataclass(slots=True)
@@ -129,12 +99,12 @@ class Scene:
             await publishing
             await self._settle(readers)
 
-    async def _reader(self, stack: contextlib.AsyncExitStack, kind: int) -> Reader:
+    async def _reader(self, stack: contextlib.AsyncExitStack, kind: int) -> ChannelReader:
         url = self.brokers.url(f"B{kind % 2 + 1}")
         client = await stack.enter_async_context(connect(url, name=f"reader-{kind}"))
         events = await stack.enter_async_context(client.subscribe_channel("OfKind", wanted=kind))
         await events.in_effect()
-        reader = Reader(kind, events)
+        reader = ChannelReader(kind, events)
         task = asyncio.create_task(reader.read())
         stack.callback(task.cancel)
         return reader
@@ -157,7 +127,7 @@ class Scene:
             await self.brokers.kill(victim)
             await self.brokers.start(victim)
 
-    async def _settle(self, readers: Sequence[Reader]) -> None:
+    async def _settle(self, readers: Sequence[ChannelReader]) -> None:
         deadline_s = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline_s:
             if sum(len(reader.received) for reader in readers) >= self.outcome.published:

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 import uvloop
-from tests.live.proxy import Proxy
 from tests.live.tick_clients import TickPublisher, TickSubscriber, tick_publisher, tick_subscriber
 from tests.live.watching import is_healthy, metric, tables_become_right, until
 
@@ -25,6 +24,7 @@ from godwit.runtime.processes import Processes
 from godwit.runtime.settings import Limits, NetworkSettings, network_of
 from godwit.simulation.oracle import Oracle
 from godwit.testing import play_through, random_script
+from godwit.testing.nemesis.tcp_proxy import Proxy
 
 TEST_S = 90.0
 PAYLOAD = bytes(300)

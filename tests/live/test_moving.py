@@ -10,7 +10,6 @@ from random import Random
 
 import msgspec
 from benchmarks.moving import travel
-from tests.live.proxy import Proxy
 from tests.live.test_failures import proxied, run, tables_are_right
 from tests.live.tick_clients import TickPublisher, TickSubscriber, tick_publisher, tick_subscriber
 from tests.live.watching import tables_become_right
@@ -20,6 +19,7 @@ from godwit.errors import StayedError
 from godwit.overlay.topology import balanced_tree, chain
 from godwit.runtime.processes import Processes
 from godwit.runtime.settings import Limits, network_of
+from godwit.testing.nemesis.tcp_proxy import Proxy
 
 SEVEN = balanced_tree(7, fanout=2)
 

@@ -8,6 +8,7 @@ coordinator.py  coordinator, brokers
 datacluster.py  datacluster, execute, load, dataset list, channel list|show|explain|skip
 demo.py         demo, demo emergencies, simulate
 replay.py       replay
+nemesis.py      nemesis
 lab.py          lab list|run|report
 options.py      options that several commands share
 signals.py      stopping a command
@@ -26,6 +27,7 @@ from godwit.cli import (
     demo,
     lab,
     moves,
+    nemesis,
     network,
     pubsub,
     replay,
@@ -49,7 +51,7 @@ for panel, commands in {
     CLIENTS: (pubsub.sub, pubsub.pub, pubsub.adv, pubsub.explain),
     COORDINATOR: (coordinator.coordinator, coordinator.brokers, moves.move, moves.drain),
     DATA_CLUSTER: (datacluster.datacluster, datacluster.execute, datacluster.load),
-    SCENARIOS: (demo.simulate, replay.replay),
+    SCENARIOS: (demo.simulate, replay.replay, nemesis.nemesis),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)

@@ -105,7 +105,9 @@ class _Publisher:
 
 
 class Oracle(Observer):
-    def __init__(self, *, settle_s: float = inf) -> None:
+    def __init__(
+        self, *, settle_s: float = inf, violations_kept_max: int = VIOLATIONS_KEPT_MAX
+    ) -> None:
         """No message takes longer than `settle_s`: what is older is lost."""
         self.publications = 0
         self.deliveries = 0
@@ -113,6 +115,7 @@ class Oracle(Observer):
         self.violation_count = 0
         self.deliveries_missed_by_drops = 0
         self._settle_s = settle_s
+        self._violations_kept_max = violations_kept_max
         self._interests: dict[SubscriptionId, _Interest] = {}
         self._leaving: deque[tuple[float, SubscriptionId]] = deque()
         # Equal filters are evaluated once; there is no other optimisation.
@@ -281,5 +284,5 @@ class Oracle(Observer):
             self.deliveries_missed_by_drops += 1  # A broker with full queues has reported it.
             return
         self.violation_count += 1
-        if len(self.violations) < VIOLATIONS_KEPT_MAX:
+        if len(self.violations) < self._violations_kept_max:
             self.violations.append(Violation(verdict, client, publisher, sequence, now_s))

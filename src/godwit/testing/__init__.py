@@ -16,6 +16,7 @@ random_moves.py       ... in which clients move
 random_membership.py  ... in which brokers join and leave
 random_content.py     random filters and records for them
 storms/               random live runs in which brokers and connections fail while clients move
+nemesis/              faults against live networks of broker processes, from outside
 """
 
 from __future__ import annotations

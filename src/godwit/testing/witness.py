@@ -60,15 +60,16 @@ class WitnessedClient:
     async def unadvertise(self, id: AdvertisementId) -> None:
         await self.client.unadvertise(id)
 
-    async def publish(self, content: dict[str, Value]) -> None:
+    async def publish(self, content: dict[str, Value], *, payload: bytes = b"") -> None:
         publication = Publication(
             publisher=self.name,
             sequence=self.client.session.next_sequence,
             advertisement=AdvertisementId(""),
             content=content,
+            payload=payload,
         )
         self._observer.on_published(publication, self._now_s())
-        await self.client.publish(content)
+        await self.client.publish(content, payload=payload)
 
     async def subscribe(self, filter: Filter) -> SubscriptionId:
         """Subscribe, and wait until that is in effect."""

@@ -1,12 +1,30 @@
-"""A TCP proxy for tests that fails as networks do."""
+"""A TCP proxy that fails as networks do.
+
+    async with Proxy() as proxy:
+        proxy.target = "127.0.0.1:7401"
+        ...                             # call proxy.url instead of the target
+        proxy.stall(Way.FORTH)          # what callers send does not arrive; the answers do
+
+A way that is stalled loses nothing: bytes, and the end of a connection, wait until it flows again.
+So does TCP itself, which repeats what a network has not delivered.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from enum import Enum
 from types import TracebackType
 from typing import Self
 
 from godwit.protocol.addresses import address
+
+READ_BYTES = 65_536
+
+
+class Way(Enum):
+    FORTH = "from the caller to the target"
+    BACK = "from the target to the caller"
 
 
 class Proxy:
@@ -18,12 +36,13 @@ class Proxy:
         self.port = 0
         self.calls = 0
         """Connections accepted so far."""
+        self.delay_s = 0.0
+        """Each read waits so long before it is passed on."""
         self._server: asyncio.Server | None = None
         self._left_bytes: int | None = None
-        self._flows = asyncio.Event()
-        self._flows.set()
+        self._flows = {way: asyncio.Event() for way in Way}
+        self.flow()
         self._calls: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
 
     @property
     def url(self) -> str:
@@ -40,8 +59,6 @@ class Proxy:
         traceback: TracebackType | None,
     ) -> None:
         self.refuse()
-        for call in self._calls:
-            call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
 
     async def accept(self) -> None:
@@ -58,20 +75,21 @@ class Proxy:
 
     def drop(self) -> None:
         """Drop all connections; what is in the buffers is lost."""
-        for writer in self._writers:
-            writer.transport.abort()
-        self._flows.set()
+        for call in self._calls:
+            call.cancel()
 
     def cut_after(self, size_bytes: int) -> None:
         """Forward so many bytes, then close that connection: in the middle of a frame."""
         self._left_bytes = size_bytes
 
-    def stall(self) -> None:
-        """Keep connections open, and forward nothing."""
-        self._flows.clear()
+    def stall(self, *ways: Way) -> None:
+        """Keep connections open, and forward nothing: one way, or both."""
+        for way in ways or Way:
+            self._flows[way].clear()
 
     def flow(self) -> None:
-        self._flows.set()
+        for event in self._flows.values():
+            event.set()
 
     def _on_call(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.calls += 1
@@ -80,29 +98,27 @@ class Proxy:
         task.add_done_callback(self._calls.discard)
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
+        writers = [writer]
         try:
-            far_reader, far_writer = await asyncio.open_connection(*address(self.target))
-        except OSError:
-            writer.transport.abort()
-            self._writers.discard(writer)
-            return
-        self._writers.add(far_writer)
-        try:
-            ways = {
-                asyncio.create_task(self._forward(reader, far_writer)),
-                asyncio.create_task(self._forward(far_reader, writer)),
-            }
-            await asyncio.wait(ways)
+            with contextlib.suppress(OSError):
+                far_reader, far_writer = await asyncio.open_connection(*address(self.target))
+                writers.append(far_writer)
+                async with asyncio.TaskGroup() as ways:
+                    ways.create_task(self._forward(Way.FORTH, reader, far_writer))
+                    ways.create_task(self._forward(Way.BACK, far_reader, writer))
         finally:
-            for each in (writer, far_writer):
+            for each in writers:
                 each.transport.abort()
-                self._writers.discard(each)
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(
+        self, way: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        flows = self._flows[way]
         try:
-            while data := await reader.read(65_536):
-                await self._flows.wait()
+            while data := await reader.read(READ_BYTES):
+                if self.delay_s:
+                    await asyncio.sleep(self.delay_s)
+                await flows.wait()
                 if self._left_bytes is not None:
                     data = data[: self._left_bytes]
                     self._left_bytes -= len(data)
@@ -111,6 +127,8 @@ class Proxy:
                 if self._left_bytes == 0:
                     self._left_bytes = None
                     break
+            await flows.wait()
             writer.write_eof()
-        except (OSError, RuntimeError):  # It was dropped.
+        except (OSError, RuntimeError):  # One end has reset the connection.
+            await flows.wait()
             writer.transport.abort()

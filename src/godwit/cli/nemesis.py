@@ -1,0 +1,111 @@
+"""The command that lets things fail in live networks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from godwit.errors import UsageError
+from godwit.testing.nemesis.clocks import MISSING, library
+from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, FaultKind
+from godwit.testing.nemesis.nemesis_run import NemesisResult
+from godwit.testing.nemesis.seeds import keep_story, replay_command, run_seeds
+
+STORY_LINES = 60
+
+
+def nemesis(
+    seed: Annotated[int, typer.Argument(help="The seed of the run.")],
+    until: Annotated[
+        int | None, typer.Option(help="Run all seeds from SEED up to this one, exclusive.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=1.0, max=3_600.0, help="How long things fail in each run.")
+    ] = 30.0,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    kinds: Annotated[
+        str,
+        typer.Option(
+            help=f"Kinds of faults, with commas: {', '.join(k.value for k in NETWORK_KINDS)}."
+        ),
+    ] = "",
+    services: Annotated[
+        bool,
+        typer.Option(
+            "--services",
+            help="Let the data cluster, the coordinator and the disk fail instead.  Slow.",
+        ),
+    ] = False,
+    stories: Annotated[
+        Path | None, typer.Option(help="Folder for the whole stories of runs with violations.")
+    ] = None,
+) -> None:
+    """Let brokers, links, clients and clocks fail in live networks, and check every delivery.
+
+    Each seed is a run of 5 to 9 broker processes.  The exit code is 1 if a promise was broken.
+    """
+    wanted = _kinds(kinds)
+    seeds = range(seed, seed + 1 if until is None else until)
+    if FaultKind.CLOCK in wanted and not services and library() is None:
+        typer.echo(MISSING, err=True)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("live networks", total=len(seeds))
+
+        def on_result(result: NemesisResult) -> None:
+            progress.advance(task)
+            typer.echo(_line(result))
+            if not result.is_flawless:
+                command = replay_command(
+                    result.seed, seconds=seconds, kinds=wanted, services=services
+                )
+                _tell(result, command, stories)
+
+        summary = asyncio.run(
+            run_seeds(
+                seeds,
+                seconds=seconds,
+                kinds=wanted,
+                services=services,
+                jobs=jobs,
+                on_result=on_result,
+            )
+        )
+    typer.echo(str(summary))
+    if summary.flawed:
+        raise typer.Exit(code=1)
+
+
+def _kinds(names: str) -> tuple[FaultKind, ...]:
+    if not names:
+        return NETWORK_KINDS
+    try:
+        return tuple(FaultKind(name.strip()) for name in names.split(","))
+    except ValueError as error:
+        known = ", ".join(kind.value for kind in NETWORK_KINDS)
+        raise UsageError(f"{error}; the kinds of faults are {known}") from None
+
+
+def _line(result: NemesisResult) -> str:
+    return (
+        f"seed {result.seed}: {result.brokers} brokers, {sum(result.faults.values())} faults,"
+        f" {result.publications} publications, {result.deliveries} deliveries,"
+        f" {result.gaps} gaps told, quiet after {result.settle_s:.1f} s,"
+        f" {len(result.violations)} violations"
+    )
+
+
+def _tell(result: NemesisResult, command: str, stories: Path | None) -> None:
+    typer.echo(f"run it again: {command}")
+    for violation in result.violations[:10]:
+        typer.echo(f"  WRONG: {violation}")
+    if stories is not None:
+        stories.mkdir(parents=True, exist_ok=True)
+        typer.echo(f"  the story is in {keep_story(stories, result)}")
+        return
+    for line in result.story[:STORY_LINES]:
+        typer.echo(f"  {line}")

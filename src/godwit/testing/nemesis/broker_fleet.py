@@ -1,0 +1,165 @@
+"""Broker processes that a run kills, stops and starts again; every link and client has a proxy.
+
+Each broker has its own network file, in which the brokers that it dials are at the addresses of
+proxies.  So it knows its neighbours by name, as in any network.
+
+Processes are on a leash, as those of `runtime.processes`, and in the process group of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+from godwit.errors import GodwitError
+from godwit.overlay.topology import Topology
+from godwit.runtime.processes import LISTENS, STOP_S, free_port, let_go
+from godwit.runtime.settings import BrokerSettings, Limits, NetworkSettings, dump_network
+from godwit.testing.nemesis.clocks import SettableClock
+from godwit.testing.nemesis.tcp_proxy import Proxy
+
+#: For a process on a busy machine to listen.
+START_S = 60.0
+TAIL_LINES = 25
+
+
+class BrokerFleet:
+    def __init__(self, topology: Topology, limits: Limits, folder: Path) -> None:
+        self.topology = topology
+        self.links: dict[tuple[str, str], Proxy] = {}
+        """By the ends of the link, in alphabetical order; the second end dials."""
+        self.doors: dict[str, Proxy] = {}
+        """Where clients of each broker call."""
+        self.clocks: dict[str, SettableClock] = {}
+        self.pids: list[int] = []
+        """Of all processes so far."""
+        self._limits = limits
+        self._folder = folder
+        self._listen: dict[str, str] = {}
+        self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._readers: set[asyncio.Task[None]] = set()
+        self._stack = contextlib.AsyncExitStack()
+
+    async def prepare(self) -> None:
+        """Everything but the processes."""
+        enter = self._stack.enter_async_context
+        for broker in self.topology.brokers:
+            self._listen[broker] = f"127.0.0.1:{free_port()}"
+            self.doors[broker] = await enter(Proxy())
+            self.doors[broker].target = self._listen[broker]
+            self.clocks[broker] = SettableClock(self._folder / f"{broker}.clock")
+        for a, b in sorted(self.topology.links):
+            self.links[a, b] = await enter(Proxy())
+            self.links[a, b].target = self._listen[a]
+        for broker in self.topology.brokers:
+            self._file(broker).write_text(dump_network(self._seen_by(broker)))
+
+    def _seen_by(self, broker: str) -> NetworkSettings:
+        def listen(other: str) -> str:
+            proxy = self.links.get((other, broker))
+            return self._listen[other] if proxy is None else f"127.0.0.1:{proxy.port}"
+
+        brokers = [
+            BrokerSettings(
+                id=name,
+                listen=listen(name),
+                links=[other for other in self.topology.neighbours(name) if other < name],
+            )
+            for name in self.topology.brokers
+        ]
+        return NetworkSettings(broker=brokers, limits=self._limits)
+
+    def _file(self, broker: str) -> Path:
+        return self._folder / f"{broker}.toml"
+
+    def _log(self, broker: str) -> Path:
+        return self._folder / f"{broker}.log"
+
+    def log_tail(self, broker: str) -> list[str]:
+        if not self._log(broker).exists():
+            return []
+        return self._log(broker).read_text().splitlines()[-TAIL_LINES:]
+
+    def url(self, broker: str) -> str:
+        """Where clients call."""
+        return self.doors[broker].url
+
+    # -- processes -----------------------------------------------------------------------------
+
+    async def start(self, broker: str) -> None:
+        """Start a broker, and wait until it listens."""
+        command = [
+            sys.executable, "-m", "godwit", "broker", "--leash", "--id", broker,
+            "--config", str(self._file(broker)), "--log-level", "info",
+        ]  # fmt: skip
+        with self._log(broker).open("a") as log:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **self.clocks[broker].environment},
+            )
+        self._running[broker] = process
+        self.pids.append(process.pid)
+        out = process.stdout
+        assert out is not None
+        async with asyncio.timeout(START_S):
+            while LISTENS.encode() not in (line := await out.readline()):
+                if not line:
+                    code = await process.wait()
+                    raise GodwitError(f"broker {broker} ended with code {code} when it was started")
+        reader = asyncio.create_task(_read_on(out))
+        self._readers.add(reader)
+        reader.add_done_callback(self._readers.discard)
+
+    async def kill(self, *brokers: str) -> None:
+        """SIGKILL, all at once."""
+        killed = [self._running.pop(broker) for broker in brokers]
+        for process in killed:
+            process.send_signal(signal.SIGKILL)
+        for process in killed:
+            await process.wait()
+            let_go(process)
+
+    def send(self, broker: str, number: signal.Signals) -> None:
+        self._running[broker].send_signal(number)
+
+    def ended_by_themselves(self) -> Collection[str]:
+        return [name for name, each in self._running.items() if each.returncode is not None]
+
+    async def stop(self) -> dict[str, int]:
+        """Stop all that run, gracefully, and the proxies; the answer is their exit codes."""
+        running, self._running = self._running, {}
+        try:
+            for process in running.values():
+                for number in (signal.SIGCONT, signal.SIGTERM):
+                    with contextlib.suppress(ProcessLookupError):
+                        process.send_signal(number)
+            codes = await asyncio.gather(*map(_ended, running.values()))
+        finally:
+            await self._stack.aclose()
+        return dict(zip(running, codes, strict=True))
+
+
+async def _ended(process: asyncio.subprocess.Process) -> int:
+    """Wait for a process that was asked to stop; after STOP_S, kill it."""
+    try:
+        async with asyncio.timeout(STOP_S):
+            return await process.wait()
+    except TimeoutError:
+        process.kill()
+        return await process.wait()
+    finally:
+        let_go(process)
+
+
+async def _read_on(out: asyncio.StreamReader) -> None:
+    """A pipe that is full would stop the process."""
+    while await out.read(4096):
+        pass

@@ -1,0 +1,183 @@
+"""One run: brokers start, clients act, things fail, all is mended, and what happened is judged.
+
+    result = asyncio.run(NemesisRun(draw_plan(17), Path(folder), SettableClock(...)).run())
+
+When all is mended, the network has SETTLE_S to answer all that was asked for and to pass a fence
+from every client to every other one: what was published before a fence has arrived, or never will.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+
+import msgspec
+
+from godwit.errors import GodwitError
+from godwit.simulation.oracle import Oracle
+from godwit.testing.nemesis.broker_fleet import BrokerFleet
+from godwit.testing.nemesis.clocks import SettableClock
+from godwit.testing.nemesis.journal import Journal
+from godwit.testing.nemesis.judgement import Findings, judge
+from godwit.testing.nemesis.nemesis_plan import NemesisPlan
+from godwit.testing.nemesis.outages import Outages
+from godwit.testing.nemesis.people import Person
+
+#: For everything to be answered when all is mended: each time-out, on a busy machine.
+SETTLE_S = 40.0
+FENCE_EVERY_S = 0.5
+POLL_S = 0.05
+VIOLATIONS_KEPT_MAX = 100_000
+STORY_EVENTS_MAX = 400
+
+
+class NemesisResult(msgspec.Struct):
+    seed: int
+    brokers: int
+    seconds: float
+    publications: int = 0
+    acknowledged: int = 0
+    deliveries: int = 0
+    told: int = 0
+    """Deliveries that did not happen, as clients were told."""
+
+    unacknowledged: int = 0
+    """Deliveries of unacknowledged publications that did not happen."""
+
+    gaps: int = 0
+    """Gaps that clients were told of."""
+
+    settle_s: float = 0.0
+    """How long it took until all was quiet."""
+
+    faults: dict[str, int] = {}
+    requests: dict[str, int] = {}
+    violations: list[str] = []
+    story: list[str] = []
+
+    @property
+    def is_flawless(self) -> bool:
+        return not self.violations
+
+
+class NemesisRun:
+    def __init__(self, plan: NemesisPlan, folder: Path, clock: SettableClock) -> None:
+        """`clock` is the one of this process."""
+        self._plan = plan
+        self._journal = journal = Journal()
+        self._oracle = Oracle(violations_kept_max=VIOLATIONS_KEPT_MAX)
+        self._fleet = BrokerFleet(plan.topology, plan.limits, folder)
+        self._people = {
+            person.name: Person(person, self._fleet.url, journal, self._oracle, self._on_fence)
+            for person in plan.people
+        }
+        self._outages = Outages(self._fleet, self._people, journal, clock)
+        self._fences: dict[tuple[str, str], int] = {}
+        """Publisher and subscriber -> the last fence that has arrived."""
+
+    async def run(self) -> NemesisResult:
+        plan, journal = self._plan, self._journal
+        result = NemesisResult(plan.seed, len(plan.topology.brokers), plan.seconds)
+        await self._fleet.prepare()
+        try:
+            await self._in_time("the run", self._act(), plan.seconds + SETTLE_S)
+            mended_s = journal.now_s()
+            journal.note("all is mended")
+            await self._in_time("all to be quiet", self._settle(), SETTLE_S)
+            result.settle_s = journal.now_s() - mended_s
+            closing = asyncio.gather(*(person.close() for person in self._people.values()))
+            await self._in_time("clients to close", closing, SETTLE_S)
+        finally:
+            for broker in self._fleet.ended_by_themselves():
+                journal.problem(f"broker {broker} ended by itself")
+            codes = await self._fleet.stop()
+        for broker, code in codes.items():
+            if code:
+                journal.problem(f"broker {broker} did not stop in time, or ended with code {code}")
+        self._oracle.finish(journal.now_s())
+        self._report(result, judge(self._oracle.violations, journal, plan.topology))
+        return result
+
+    async def _in_time(self, what: str, doing: Awaitable[object], within_s: float) -> None:
+        """A hang is a problem, with the requests that have not been answered."""
+        try:
+            async with asyncio.timeout(within_s):
+                await doing
+        except TimeoutError:
+            waiting = "; ".join(self._journal.pending.values()) or self._missing_fences()
+            self._journal.problem(f"waited {within_s:g} s for {what}: {waiting}")
+        except (GodwitError, ExceptionGroup) as error:
+            causes = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+            for cause in causes:
+                self._journal.problem(f"{what}: {type(cause).__name__}: {cause}")
+
+    async def _act(self) -> None:
+        plan, journal = self._plan, self._journal
+        async with asyncio.TaskGroup() as starting:
+            for broker in plan.topology.brokers:
+                if broker not in plan.late_s:
+                    starting.create_task(self._fleet.start(broker))
+        journal.note("brokers listen")
+        async with asyncio.TaskGroup() as acting:
+            for broker, late_s in plan.late_s.items():
+                acting.create_task(self._outages.start_late(broker, late_s))
+            for person in self._people.values():
+                acting.create_task(person.act_all())
+            start_s = journal.now_s()
+            for fault in plan.faults:
+                await asyncio.sleep(max(0.0, start_s + fault.at_s - journal.now_s()))
+                acting.create_task(self._outages.inject(fault))
+
+    # -- the end -------------------------------------------------------------------------------
+
+    async def _settle(self) -> None:
+        """Wait until every request is answered, and a fence has passed every way."""
+        await self._all_answered()
+        round = 0
+        while self._missing_fences():
+            round += 1
+            for person in self._people.values():
+                if person.life is not None:
+                    await person.life.publish_fence(round)
+            await asyncio.sleep(FENCE_EVERY_S)
+        await self._all_answered()
+
+    async def _all_answered(self) -> None:
+        while self._journal.pending:  # noqa: ASYNC110  Many requests, of which few are left.
+            await asyncio.sleep(POLL_S)
+
+    def _on_fence(self, publisher: str, subscriber: str, round: int) -> None:
+        self._fences[publisher, subscriber] = round
+
+    def _missing_fences(self) -> str:
+        keys = [p.life.key for p in self._people.values() if p.life is not None]
+        missing = [
+            f"{a} to {b}" for a in keys for b in keys if a != b and (a, b) not in self._fences
+        ]
+        return f"fences {', '.join(missing)}" if missing else ""
+
+    def _report(self, result: NemesisResult, judgement: Findings) -> None:
+        journal = self._journal
+        acknowledged = [p for p in journal.publications.values() if p.acknowledged_s is not None]
+        result.publications = len(journal.publications)
+        result.acknowledged = len(acknowledged)
+        result.deliveries = self._oracle.deliveries
+        result.told, result.unacknowledged = judgement.told, judgement.unacknowledged
+        result.gaps = sum(len(life.gaps) for life in journal.lives.values())
+        result.faults = {kind.value: count for kind, count in journal.faults.items()}
+        result.requests = dict(journal.counts)
+        result.violations = [*journal.problems, *judgement.violations]
+        if result.violations:
+            result.story = self._story(judgement)
+
+    def _story(self, judgement: Findings) -> list[str]:
+        """What happened: faults and requests, the publications concerned, the brokers' logs."""
+        journal = self._journal
+        lines = [f"tree: {' '.join('-'.join(link) for link in sorted(self._plan.topology.links))}"]
+        lines += [f"{at_s:7.2f} {text}" for at_s, text in journal.events[:STORY_EVENTS_MAX]]
+        for _, publisher, number in sorted(judgement.concerned)[:40]:
+            lines.append(str(journal.publications[publisher, number]))
+        for broker in self._plan.topology.brokers:
+            lines += [f"-- log of {broker}", *self._fleet.log_tail(broker)]
+        return lines

@@ -93,22 +93,26 @@ class Proxy:
 
     def _on_call(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.calls += 1
-        task = asyncio.create_task(self._connect(reader, writer))
-        self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers = [writer]
-        try:
-            with contextlib.suppress(OSError):
-                far_reader, far_writer = await asyncio.open_connection(*address(self.target))
-                writers.append(far_writer)
-                async with asyncio.TaskGroup() as ways:
-                    ways.create_task(self._forward(Way.FORTH, reader, far_writer))
-                    ways.create_task(self._forward(Way.BACK, far_reader, writer))
-        finally:
-            for each in writers:
+        task = asyncio.create_task(self._connect(reader, writers))
+        self._calls.add(task)
+
+        def on_end(task: asyncio.Task[None]) -> None:
+            self._calls.discard(task)
+            for each in writers:  # Here, as a task that is cancelled at once has not begun.
                 each.transport.abort()
+
+        task.add_done_callback(on_end)
+
+    async def _connect(
+        self, reader: asyncio.StreamReader, writers: list[asyncio.StreamWriter]
+    ) -> None:
+        with contextlib.suppress(OSError):
+            far_reader, far_writer = await asyncio.open_connection(*address(self.target))
+            writers.append(far_writer)
+            async with asyncio.TaskGroup() as ways:
+                ways.create_task(self._forward(Way.FORTH, reader, far_writer))
+                ways.create_task(self._forward(Way.BACK, far_reader, writers[0]))
 
     async def _forward(
         self, way: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -7,6 +7,7 @@ from godwit.content.filters import Filter, Relation
 from godwit.errors import (
     ContentError,
     GodwitError,
+    NotReadyError,
     PeerError,
     RefusedError,
     StayedError,
@@ -25,6 +26,7 @@ __all__ = [
     "Filter",
     "GodwitError",
     "Moved",
+    "NotReadyError",
     "PeerError",
     "RefusedError",
     "Relation",

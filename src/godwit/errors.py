@@ -4,6 +4,7 @@ GodwitError
   PeerError         a peer broke the protocol: log it, drop the connection, go on
   UnreachableError  a broker or server does not answer
   RefusedError      a broker or server refused a request: names the request and the rule
+  NotReadyError     the network was not complete in time: names the brokers that are missing
   StayedError       a client could not move and stays at its broker: names the reason
   UsageError        the caller asked for something impossible: says what is possible
     ContentError      a record or a filter breaks a rule of the language: says which and where
@@ -29,6 +30,15 @@ class UnreachableError(GodwitError):
 
 class RefusedError(GodwitError):
     """A broker or server refused a request."""
+
+
+class NotReadyError(GodwitError):
+    """The network was not complete in time."""
+
+    def __init__(self, reason: str, *, missing: tuple[str, ...] = ()) -> None:
+        self.missing = missing
+        """The brokers that are not there; the address, if a name is not known."""
+        super().__init__(reason)
 
 
 class StayedError(GodwitError):

@@ -165,7 +165,7 @@ class Stage:
             if self.network.nodes.get(broker) is node:  # Else it crashed.
                 for source, stimuli in held.items():
                     for stimulus in stimuli:
-                        node._stimulate(stimulus)
+                        node.stimulate(stimulus)
                     if source in node.ports:
                         finish_read(node.ports[source])
 

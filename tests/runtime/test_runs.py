@@ -175,7 +175,7 @@ def test_a_broker_that_recovers_keeps_publications_in_their_order() -> None:
     async def scenario() -> None:
         async with stage() as node:
             node._may_have_failed = True
-            node._recover()
+            node.recover()
             read(node, *map(publication, range(3)))
             assert numbers(node) == []
             assert node.ports[PAUL].stream.received == 4

@@ -58,6 +58,7 @@ from godwit.broker.stimuli import (
     ClientsReturned,
     Hop,
     LinkDown,
+    LinkGivenUp,
     LinkRestarted,
     LinkUp,
     LocalClient,
@@ -146,7 +147,7 @@ class Broker:
                 return self._on_start(now_s)
             case LinkUp(neighbour=neighbour, kind=kind):
                 return self._performed(self.routing.link_up(neighbour, kind), now_s)
-            case LinkDown(neighbour=neighbour):
+            case LinkDown(neighbour=neighbour) | LinkGivenUp(neighbour=neighbour):
                 return self._performed(self.routing.link_down(neighbour), now_s)
             case LinkRestarted(neighbour=neighbour):
                 return self._performed(self.routing.link_restarted(neighbour), now_s)

@@ -33,6 +33,10 @@ class Place:
     links: Mapping[Neighbour, LinkKind] = field(default_factory=dict)
     """Links whose two ends start together, with empty tables.  Others come with `link_up`."""
 
+    expected: Collection[Neighbour] = ()
+    """Configured links that have not been up: what is asked for waits until they have told all, or
+    are given up, with `link_down`."""
+
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the overlay, as the network file has them."""
 
@@ -109,7 +113,10 @@ class Routing(Protocol):
         ...
 
     def link_down(self, neighbour: Neighbour) -> Sequence[Answer]:
-        """A link is gone for good: withdraw everything that came over it."""
+        """A link is gone for good, or an expected one was not up in time.
+
+        Withdraw everything that came over it, and wait for it no longer.
+        """
         ...
 
     def link_restarted(self, neighbour: Neighbour) -> Sequence[Answer]:

@@ -86,6 +86,17 @@ class LinkDown(msgspec.Struct, frozen=True):
 
 
 @final
+class LinkGivenUp(msgspec.Struct, frozen=True):
+    """A configured link has not been up, and is not waited for any longer.
+
+    It did not come up in time; or it was known by its address only, and is up under its name, or
+    was refused.
+    """
+
+    neighbour: Neighbour
+
+
+@final
 class LinkRestarted(msgspec.Struct, frozen=True):
     """A neighbour restarted with empty tables; this broker still has what the neighbour sent."""
 
@@ -142,6 +153,7 @@ Stimulus: TypeAlias = (
     | Started
     | LinkUp
     | LinkDown
+    | LinkGivenUp
     | LinkRestarted
     | Recovering
     | ClientsReturned

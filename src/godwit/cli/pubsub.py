@@ -17,6 +17,7 @@ import uvloop
 
 from godwit.cli.options import Json
 from godwit.client import Client, Event, connect
+from godwit.client.readiness import waits_for
 from godwit.content.filters import Filter
 from godwit.content.text import format_record, parse_record
 from godwit.content.values import Record, Value, check_record
@@ -24,6 +25,8 @@ from godwit.errors import ContentError, UsageError
 
 #: Lines of standard input that are read ahead of publishing.
 LINES_AHEAD_MAX = 1_000
+#: What takes longer to come into effect is explained.
+LONG_S = 2.0
 RECORD_HELP = "Record, as a JSON object or \\[attribute,value],..."
 
 Url: TypeAlias = Annotated[
@@ -62,7 +65,8 @@ async def _sub(
     show: Callable[[Event], str],
 ) -> None:
     async with connect(url, name=name) as client, client.subscribe(*filters) as events:
-        await events.in_effect()
+        async with _says_what_it_waits_for(client):
+            await events.in_effect()
         typer.echo(f"{client.name} listens", err=True)
         seen = 0
         try:
@@ -124,7 +128,8 @@ async def _pub(
 ) -> None:
     async with connect(url, name=name) as client:
         if announced is not None:
-            await client.advertise(announced)
+            async with _says_what_it_waits_for(client):
+                await client.advertise(announced)
             typer.echo(f"{client.name} advertises {announced}", err=True)
         published = 0
         async for line, record in _records(records):
@@ -152,7 +157,26 @@ async def _advertise_for(client: Client, record: Record) -> None:
         else f"{name} is present"
         for name, value in record.items()
     ]  # fmt: skip
-    await client.advertise(" and ".join(conditions))
+    async with _says_what_it_waits_for(client):
+        await client.advertise(" and ".join(conditions))
+
+
+@contextlib.asynccontextmanager
+async def _says_what_it_waits_for(client: Client) -> AsyncIterator[None]:
+    """Print which part of the network is missing, if something takes long to come into effect."""
+
+    async def explain_wait() -> None:
+        await asyncio.sleep(LONG_S)
+        missing = (await client.status()).missing
+        lacking = waits_for(missing) or "brokers exchange their tables"
+        typer.echo(f"waiting for the network to be complete: {lacking}", err=True)
+
+    explaining = asyncio.create_task(explain_wait())
+    try:
+        yield
+    finally:
+        explaining.cancel()
+        await asyncio.gather(explaining, return_exceptions=True)
 
 
 def _quoted(text: str) -> str:

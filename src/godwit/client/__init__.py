@@ -13,6 +13,7 @@ live_move.py             one move to another broker
 draining.py              leaving the old broker
 mover.py                 moves, one at a time
 round_trips.py           measures round trips to brokers when the broker asks for them
+readiness.py             whether the network is complete
 dispatch.py              which events go to which subscription, and back-pressure
 client.py                the asynchronous client
 durable_subscription.py  a subscription that acknowledges what the application has stored

@@ -39,10 +39,12 @@ from godwit.client.events import ChannelEvents, Events
 from godwit.client.holdings import check_askable
 from godwit.client.live_move import Moved
 from godwit.client.mover import MOVE_S, Mover
+from godwit.client.readiness import Readiness
 from godwit.client.round_trips import Pinger
 from godwit.client.stream_endpoint import NumberedFrame
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults, check_arguments
 from godwit.content.filters import Filter
+from godwit.content.link_messages import NetworkStatus
 from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
@@ -127,6 +129,7 @@ class Client:
         self._dispatch = EventDispatch(self)
         self._mover = Mover(self, resolve)
         self._pinger = Pinger(self, resolve)
+        self._readiness = Readiness(self)
         self._connect_s = connect_s
         self._state = _State.NEW
         self._progress: asyncio.Future[None] | None = None
@@ -214,6 +217,19 @@ class Client:
         """Send what is pending, in the next turn of the event loop."""
         if self._state is not _State.CLOSED:
             self.broker_connection.flush_soon()
+
+    # -- the network ---------------------------------------------------------------------------
+
+    async def ready(self, *, timeout_s: float | None = None) -> None:
+        """Wait until the network is complete: all configured links are up, and have told all.
+
+        Raises NotReadyError after `timeout_s`; its `missing` names the brokers that are not there.
+        """
+        await self._readiness.ready(timeout_s)
+
+    async def status(self) -> NetworkStatus:
+        """Ask the broker which part of the network is missing, without waiting for it."""
+        return await self._readiness.status()
 
     # -- moving --------------------------------------------------------------------------------
 
@@ -351,6 +367,8 @@ class Client:
                 self._mover.on_old(message)
             case MoveTo():
                 self._mover.on_asked(message)
+            case NetworkStatus():
+                self._readiness.on_status(message)
             case MeasureRoundTrips():
                 self._pinger.on_asked(message)
             case ChannelInEffect():

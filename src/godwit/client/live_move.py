@@ -20,6 +20,7 @@ from godwit.client.broker_connection import BrokerConnection, BrokerPlace
 from godwit.client.events import EVENTS_WAITING_MAX
 from godwit.client.stream_endpoint import NumberedFrame, StreamEndpoint
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults
+from godwit.content.link_messages import NetworkStatus
 from godwit.content.messages import (
     Advertisement,
     Notice,
@@ -167,8 +168,8 @@ class LiveMove:
             self._carry_out(move.publication_from_new(message, hops))
             # A broker at a full window holds publishers back, for a while.
             self._new.fall_behind(move.waiting > EVENTS_WAITING_MAX)
-        elif isinstance(message, MeasureRoundTrips):
-            pass  # The broker asks again after the move.
+        elif isinstance(message, MeasureRoundTrips | NetworkStatus):
+            pass  # The one who asked asks again after the move.
         elif isinstance(message, ChannelInEffect | ChannelResults):
             pass  # Channels are subscribed to after the move.
         elif isinstance(message, Dropped):

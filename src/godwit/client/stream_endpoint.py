@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from godwit.content.channel_messages import ChannelNotice, ChannelRequest
+from godwit.content.link_messages import NetworkStatus, StatusRequest
 from godwit.content.messages import Message, Notice, Publication
 from godwit.protocol.frames import (
     DECODE_ERRORS,
@@ -29,7 +30,9 @@ from godwit.protocol.frames import (
 from godwit.protocol.stream import Stream
 
 #: The numbered frames that a broker sends to a client.
-NumberedFrame: TypeAlias = Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice
+NumberedFrame: TypeAlias = (
+    Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice | NetworkStatus
+)
 
 
 class StreamEndpoint:
@@ -47,7 +50,10 @@ class StreamEndpoint:
         """Whether the client relies on state at the broker."""
         return False
 
-    def put(self, message: Message | Stayed | MoveCompleted | RoundTrips | ChannelRequest) -> None:
+    def put(
+        self,
+        message: Message | Stayed | MoveCompleted | RoundTrips | ChannelRequest | StatusRequest,
+    ) -> None:
         self.stream.put(encode(message))
 
     def welcome(self, welcome: Welcome) -> bytes:

@@ -14,6 +14,7 @@ covering.py          the maximal filters of a set
 poset.py             filters ordered by covering
 messages.py          what clients and brokers exchange
 channel_messages.py  ... about channels
+link_messages.py     ... about links, and what is missing of the network
 geography.py         places on earth, and distances between them
 
 Pure, and independent of brokers: all other packages build on this one.

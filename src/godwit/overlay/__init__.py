@@ -1,7 +1,8 @@
 """How brokers are linked, and how a publication finds its way.
 
-topology.py  the links between brokers, as a value
-tree/        routing in a tree, with advertisements and covering
+topology.py     the links between brokers, as a value
+link_states.py  what a broker knows of the links of all others
+tree/           routing in a tree, with advertisements and covering
 
 A routing strategy is a folder, an implementation of `broker.routing.Routing`, and a line in
 OVERLAYS.

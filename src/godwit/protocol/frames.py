@@ -26,6 +26,7 @@ import msgspec
 from godwit.broker.stimuli import LinkKind
 from godwit.content.channel_messages import ChannelNotice, ChannelRequest
 from godwit.content.filters import Filter
+from godwit.content.link_messages import LinkMessage, NetworkStatus, StatusRequest
 from godwit.content.messages import (
     ID_LENGTH_MAX,
     SEQUENCE_MAX,
@@ -118,6 +119,8 @@ class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
     """The stream ends here, and why."""
 
     reason: str
+    for_good: bool = False
+    """Of a broker: it was drained, and is not expected back."""
 
 
 class Dropped(Wired, frozen=True, kw_only=True, tag=24):
@@ -189,10 +192,13 @@ FromClient: TypeAlias = (
     | MoveCompleted
     | RoundTrips
     | ChannelRequest
+    | StatusRequest
     | Signal
 )
-FromBroker: TypeAlias = Publication | RoutingMessage | Letter | Signal
-ToClient: TypeAlias = Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice | Signal
+FromBroker: TypeAlias = Publication | RoutingMessage | Letter | LinkMessage | Signal
+ToClient: TypeAlias = (
+    Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice | NetworkStatus | Signal
+)
 Frame: TypeAlias = (
     Message
     | Notice
@@ -203,6 +209,9 @@ Frame: TypeAlias = (
     | RoundTrips
     | ChannelRequest
     | ChannelNotice
+    | LinkMessage
+    | StatusRequest
+    | NetworkStatus
     | Signal
     | Handshake
 )

@@ -9,6 +9,7 @@ peer_reader.py    reads from one peer: frames become messages
 broker_node.py    one broker: messages are handled, read by read; peers come and go
 outbox.py         effects become frames in the queues of peers, are written and acknowledged
 port.py           one peer: its stream, its connection, its queue
+node_links.py     the links of the broker: expected, there, missing elsewhere
 recovery.py       after a failure: publications are held until the tables are complete
 admission.py      the handshake on an incoming connection
 dialling.py       keeps a link to a neighbour

@@ -40,7 +40,6 @@ from godwit.broker.stimuli import (
     ClientsReturned,
     Hop,
     LinkDown,
-    LinkKind,
     LinkRestarted,
     LinkUp,
     LocalClient,
@@ -54,6 +53,7 @@ from godwit.broker.stimuli import (
     TimerFired,
 )
 from godwit.content.channel_messages import ChannelRequest
+from godwit.content.link_messages import LinkMessage, StatusRequest
 from godwit.content.messages import (
     MoveTo,
     OtherMessage,
@@ -67,6 +67,7 @@ from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
+from godwit.runtime.node_links import NodeLinks
 from godwit.runtime.outbox import Outbox
 from godwit.runtime.peer_reader import Arrived, PeerReader
 from godwit.runtime.pings import Pinging
@@ -105,8 +106,9 @@ class BrokerNode:
         output_bandwidth_bytes_s: float,
         secret: str = "",
         neighbours: Iterable[str] = (),
+        addresses: Iterable[str] = (),
     ) -> None:
-        """`neighbours` are expected after a failure; others may link, too."""
+        """`neighbours` are configured, and those at `addresses`; others may link, too."""
         self.broker = broker
         self.name = broker.name
         self.limits = limits
@@ -133,11 +135,11 @@ class BrokerNode:
         self.is_stopping = False
         self.is_draining = False
         """New clients are refused."""
-        self.pinging = Pinging(self._stimulate)
+        self.pinging = Pinging(self.stimulate)
         self.channels: LiveChannels | None = None
         """None without a data cluster."""
         self.secret = secret
-        self._neighbours = set(map(Neighbour, neighbours))
+        self.links = NodeLinks(self, neighbours, addresses)
         self._recovery: Recovery | None = None
         self._may_have_failed = True
         """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
@@ -156,7 +158,7 @@ class BrokerNode:
         return time.monotonic() + self._clock_offset_s
 
     def start(self) -> None:
-        self._stimulate(Started())
+        self.stimulate(Started())
         asyncio.get_running_loop().call_later(self.limits.link_s, self._on_known)
 
     # -- messages ------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ class BrokerNode:
         if isinstance(message, ResyncDone) and message.scope is ResyncScope.NOT_ALL:
             assert isinstance(source, LinkPort)
             if not source.has_restarted:  # Both sides have failed.
-                self._recover()
+                self.recover()
         received = Received(message, source.hop, hops if source.is_link else 0)
         self.outbox.perform(self._handle(received, now_s))
 
@@ -228,7 +230,7 @@ class BrokerNode:
             return self.broker.handle(stimulus, now_s=now_s)
         return self.tracer.handle(self.broker, stimulus, now_s)
 
-    def _stimulate(self, stimulus: Stimulus) -> None:
+    def stimulate(self, stimulus: Stimulus) -> None:
         """Handle anything but a message of a peer; perhaps in the middle of a read."""
         self.outbox.perform_now(self._handle(stimulus, self.now_s()))
         if self._recovery is not None:
@@ -239,10 +241,10 @@ class BrokerNode:
         loop = asyncio.get_running_loop()
         match effect:
             case Submit(module=module, message=message):
-                loop.call_soon(self._stimulate, Received(message, Module(module)))
+                loop.call_soon(self.stimulate, Received(message, Module(module)))
             case SetTimer(module=module, name=name, at_s=at_s):
                 delay_s = max(0.0, at_s - self.now_s())
-                loop.call_later(delay_s, self._stimulate, TimerFired(module, name))
+                loop.call_later(delay_s, self.stimulate, TimerFired(module, name))
             case Ping(client=client):
                 port = self.ports.get(LocalClient(client))
                 self.pinging.ask(effect, port)
@@ -270,10 +272,18 @@ class BrokerNode:
     def on_round_trips(self, source: Port, answer: RoundTrips) -> None:
         self.pinging.on_round_trips(source.hop.name, answer)
 
+    def on_link_message(self, source: Port, message: LinkMessage) -> None:
+        if isinstance(source, LinkPort):
+            self.links.receive(source, message)
+
+    def on_status_request(self, source: Port, request: StatusRequest) -> None:
+        source.put(encode(self.links.status(request.number)))
+        source.flush()
+
     def on_move_completed(self, source: Port, completed: MoveCompleted) -> None:
         if isinstance(source.hop, LocalClient):
             arrived = ClientArrived(source.hop, completed.source, completed.session)
-            self._stimulate(arrived)
+            self.stimulate(arrived)
 
     def ask_to_move(self, client: LocalClient, request: MoveTo) -> None:
         self.ports[client].stayed_reason = None
@@ -318,9 +328,9 @@ class BrokerNode:
             if is_full and port is None and hello.role == "client":
                 raise PeerError("too many connections")
             if port is None and hello.stream and hello.has_holdings:
-                self._recover()
+                self.recover()
             was_known = isinstance(port, LinkPort) and port.is_remembered
-            port = self._open(hop, secrets.token_hex(16))
+            port = self.open(hop, secrets.token_hex(16))
         if isinstance(port, ClientPort):
             port.is_durable = hello.is_durable
         elif isinstance(port, LinkPort):
@@ -336,7 +346,7 @@ class BrokerNode:
             was_known=was_known and not hello.stream,
         )
         connection.write(encode(welcome))
-        self._attach(port, connection, hello.received if hello.stream == stream.id else 0)
+        self.attach(port, connection, hello.received if hello.stream == stream.id else 0)
 
     def _check_caller(self, hello: Hello) -> None:
         if hello.role == "client":
@@ -351,32 +361,7 @@ class BrokerNode:
         if hello.name == self.name:
             raise PeerError(f"a broker {self.name} cannot link with itself")
 
-    def link(
-        self, welcome: Welcome, connection: Connection, known: LinkPort | None, kind: LinkKind
-    ) -> LinkPort:
-        """A neighbour that we called has answered; `known` has the stream we asked for."""
-        if known is not None and known.stream.id == welcome.stream:
-            if self.ports.get(known.hop) is not known:
-                raise PeerError("the stream was given up during the call")
-            self._attach(known, connection, welcome.received)
-            return known
-        hop = Neighbour(welcome.name)
-        present = self.ports.get(hop)
-        if present is not None and present.is_connected:
-            raise PeerError(f"broker {welcome.name} is linked already")
-        if welcome.received:
-            raise PeerError(f"claims to have {welcome.received} frames of a new stream")
-        if known is not None and known.hop != hop:
-            self.remove(known, "another broker answers in its place")
-        if known is None and welcome.was_known:
-            self._recover()
-        port = self._open(hop, welcome.stream)
-        assert isinstance(port, LinkPort)
-        port.kind = kind
-        self._attach(port, connection, welcome.received)
-        return port
-
-    def _open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
+    def open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
         """A port with a new stream; it replaces the one that may be there."""
         old = self.ports.get(hop)
         if isinstance(old, LinkPort) and old.was_attached:
@@ -397,18 +382,20 @@ class BrokerNode:
         log.info("opened", extra={"peer": hop.name, "kind": hop.kind})
         return port
 
-    def _attach(self, port: Port, connection: Connection, received: int) -> None:
+    def attach(self, port: Port, connection: Connection, received: int) -> None:
         is_new = not port.was_attached
+        is_resuming = not is_new and not (isinstance(port, LinkPort) and port.kept is not None)
         port.attach(connection, received=received)
         PeerReader(port, self).read_from(connection)
         if isinstance(port, LinkPort):
             if is_new:
-                self._stimulate(LinkUp(port.hop, port.kind))
+                self.stimulate(LinkUp(port.hop, port.kind))
             elif port.kept is not None:
                 self.outbox.perform(self._handle(LinkRestarted(port.hop), self.now_s()))
                 port.put_kept()
                 port.flush()
                 self.outbox.write()
+            self.links.on_attached(port, knows_us=is_resuming)
         else:
             self._resume_channels(port)
 
@@ -418,6 +405,8 @@ class BrokerNode:
             self.remove(source, reason)  # Nothing is held for it, so it need not come back.
         else:
             source.await_return()
+            if isinstance(source, LinkPort):
+                self.links.on_away(source)
 
     def _holds(self, client: LocalClient) -> bool:
         """Does the client hold anything at this broker?"""
@@ -425,15 +414,15 @@ class BrokerNode:
             return True
         return self.broker.sessions.holds(client)
 
-    def on_goodbye(self, source: Port, reason: str) -> None:
+    def on_goodbye(self, source: Port, reason: str, *, for_good: bool) -> None:
         source.hang_up()  # The peer does not wait for our goodbye.
-        self.remove(source, f"said goodbye: {reason[:200]}")
+        self.remove(source, f"said goodbye: {reason[:200]}", for_good=for_good)
 
     def on_refused(self, source: Port, reason: str) -> None:
         self.refused += 1
         self.remove(source, reason)
 
-    def remove(self, port: Port, reason: str) -> None:
+    def remove(self, port: Port, reason: str, *, for_good: bool = False) -> None:
         if self.ports.get(port.hop) is not port:
             return
         log.info("removed", extra={"peer": port.hop.name, "reason": reason})
@@ -447,11 +436,13 @@ class BrokerNode:
             self.isolations += port.traffic.isolations
             if self.channels is not None:
                 self.channels.leave(port.hop.name)
-            self._stimulate(ClientLeft(port.hop))
+            self.stimulate(ClientLeft(port.hop))
         else:
             self.dropped["link lost"] += port.stream.outstanding
             if port.was_attached:
-                self._stimulate(LinkDown(port.hop))
+                self.stimulate(LinkDown(port.hop))
+                assert isinstance(port, LinkPort)
+                self.links.on_removed(port, for_good=for_good)
 
     # -- recovery ------------------------------------------------------------------------------
 
@@ -459,24 +450,25 @@ class BrokerNode:
     def is_recovering(self) -> bool:
         return self._recovery is not None
 
-    def _recover(self) -> None:
+    def recover(self) -> None:
         """A peer remembers this broker, which has lost its state: it has failed."""
         if self._recovery is not None or not self._may_have_failed:
             return
         self._may_have_failed = False
         log.warning("recovering", extra={"broker": self.name})
-        self._recovery = Recovery(self._neighbours, window_bytes=self.limits.window_bytes)
+        self._recovery = Recovery(self.links.expected, window_bytes=self.limits.window_bytes)
         asyncio.get_running_loop().call_later(self.limits.restart_s, self._on_clients_returned)
-        self._stimulate(Recovering())
+        self.stimulate(Recovering())
 
     def _on_clients_returned(self) -> None:
         if self._recovery is not None:
             self._recovery.clients_are_back = True
-            self._stimulate(ClientsReturned())
+            self.stimulate(ClientsReturned())
 
     def _on_known(self) -> None:
         """Peers of an earlier run would have called by now."""
         self._may_have_failed = False
+        self.links.give_up_expected()
         if self._recovery is not None:
             self._recovery.has_taken_too_long = True
             self._end_recovery_if_over(self._recovery)
@@ -487,7 +479,7 @@ class BrokerNode:
             return
         self._recovery = None
         log.info("recovered", extra={"broker": self.name})
-        self._stimulate(Recovered())
+        self.stimulate(Recovered())
         for source, messages in recovery.all():
             for message, hops, body in messages:
                 if isinstance(message, Publication):  # One by one: they are not sent again.

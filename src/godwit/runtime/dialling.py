@@ -75,7 +75,7 @@ class Dialler:
 
         def accept(welcome: Welcome, connection: Connection) -> LinkPort:
             connection.beat_every(welcome.heartbeat_s)
-            self._link = node.link(welcome, connection, known, self._kind)
+            self._link = node.links.link(welcome, connection, known, self._kind, where=self.where)
             return self._link
 
         return await Call(hello, accept, heartbeat_s=node.limits.heartbeat_s).make(self._opener)

@@ -17,6 +17,7 @@ from godwit.content.channel_messages import (
     ChannelSubscription,
     ChannelUnsubscription,
 )
+from godwit.content.link_messages import LinkMessage, LinkState, StatusRequest
 from godwit.content.messages import OtherMessage, Publication
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
@@ -68,7 +69,11 @@ class MessageHandler(Protocol):
 
     def on_move_completed(self, source: Port, completed: MoveCompleted) -> None: ...
 
-    def on_goodbye(self, source: Port, reason: str) -> None: ...
+    def on_link_message(self, source: Port, message: LinkMessage) -> None: ...
+
+    def on_status_request(self, source: Port, request: StatusRequest) -> None: ...
+
+    def on_goodbye(self, source: Port, reason: str, *, for_good: bool) -> None: ...
 
     def on_lost(self, source: Port, reason: str) -> None:
         """The connection is lost; the peer may come back."""
@@ -114,7 +119,7 @@ class PeerReader:
         if type(message) is Acknowledge:
             handler.on_acknowledged(port, message.received)
         elif type(message) is Goodbye:
-            handler.on_goodbye(port, message.reason)
+            handler.on_goodbye(port, message.reason, for_good=message.for_good)
         else:
             port.stream.received += 1
             if type(message) is Stayed:
@@ -123,6 +128,10 @@ class PeerReader:
                 handler.on_move_completed(port, message)
             elif type(message) is RoundTrips:
                 handler.on_round_trips(port, message)
+            elif type(message) is LinkState:
+                handler.on_link_message(port, message)
+            elif type(message) is StatusRequest:
+                handler.on_status_request(port, message)
             elif isinstance(message, ChannelSubscription | ChannelUnsubscription):
                 handler.on_channel_request(port, message)
             else:

@@ -122,10 +122,10 @@ class Port(ABC):
             self.connection.close()
             self.connection = None
 
-    def part(self, reason: str) -> None:
+    def part(self, reason: str, *, for_good: bool = False) -> None:
         """Say goodbye, and read until the peer has hung up."""
         if self.connection is not None:
-            self.connection.write(encode(Goodbye(reason=reason)))
+            self.connection.write(encode(Goodbye(reason=reason, for_good=for_good)))
 
     def close(self, reason: str) -> None:
         """Say goodbye to a peer that is connected; the port is not used again."""

@@ -87,8 +87,14 @@ class BrokerServer:
 
     @property
     def troubles(self) -> list[str]:
-        """Why this broker is not healthy: recovery, links that are down."""
+        """Why this broker is not healthy: recovery, links that are down, here or elsewhere."""
         links = [f"{d.where}: {d.trouble}" for d in self.diallers if d.trouble is not None]
+        dialled = {self.node.links.name_of(d.where) for d in self.diallers if d.trouble is not None}
+        for missing in self.node.links.missing:
+            if missing.behind != self.node.name:
+                links.append(f"{missing.name} is missing, behind {missing.behind}")
+            elif missing.name not in dialled:
+                links.append(f"{missing.name} is missing: it is configured, and not linked")
         if self.node.is_recovering:
             links.append("recovering after a failure")
         if self.node.is_draining:
@@ -229,9 +235,13 @@ def make_node(
     bandwidth = settings.output_bandwidth_bytes_s
     if network.placement is not None:
         modules = [*modules, *placement.modules(network.placement)(settings.id)]
+    neighbours = network.neighbours(settings)
+    addresses = [link for link in settings.links if "://" in link]
+    expected = [Neighbour(each) for each in (*neighbours, *addresses)]
     broker = Broker(
         settings.id,
-        routing=overlay(network.overlay)(Place(settings.id)),  # Links are added when they are up.
+        # Links are added when they are up.
+        routing=overlay(network.overlay)(Place(settings.id, expected=expected)),
         modules=modules,
         meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
         codec_checks_values=True,
@@ -241,7 +251,8 @@ def make_node(
         limits=network.limits,
         output_bandwidth_bytes_s=bandwidth,
         secret=network.secret,
-        neighbours=network.topology.neighbours(settings.id),
+        neighbours=neighbours,
+        addresses=addresses,
     )
     node.tracer = tracing
     return node

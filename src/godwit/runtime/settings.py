@@ -257,6 +257,11 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             raise UsageError(f"cannot call {link}: it listens on any free port; give it one")
         return host, port
 
+    def neighbours(self, broker: BrokerSettings) -> list[str]:
+        """The neighbours of a broker by name: those that it dials, and those that dial it."""
+        dialling = [each.id for each in self.broker if broker.id in each.links]
+        return sorted({*dialling, *(link for link in broker.links if "://" not in link)})
+
     @property
     def topology(self) -> Topology:
         """The brokers of this file and the links between them."""

@@ -29,17 +29,20 @@ async def say_goodbye(node: BrokerNode) -> None:
     deadline_s = loop.time() + node.limits.drain_s
     for kind in (ClientPort, LinkPort):
         ports = [port for port in node.ports.values() if isinstance(port, kind)]
-        await part_from(ports, STOPPING, within_s=deadline_s - loop.time())
+        left_s = deadline_s - loop.time()
+        await part_from(ports, STOPPING, within_s=left_s, for_good=node.is_draining)
 
 
-async def part_from(ports: Sequence[Port], reason: str, *, within_s: float) -> None:
+async def part_from(
+    ports: Sequence[Port], reason: str, *, within_s: float, for_good: bool = False
+) -> None:
     """Send what is queued for peers, while there is time, then say goodbye to them."""
     deadline_s = asyncio.get_running_loop().time() + within_s
     # A client that is away will not be back in time; a link may, and shall take what is queued.
     waited_for = [port for port in ports if port.is_connected or port.is_link]
     await _until(lambda: all(p.stream.is_idle for p in waited_for), deadline_s)
     for port in ports:
-        port.part(reason)
+        port.part(reason, for_good=for_good)
     await _until(lambda: not any(p.is_connected for p in ports), deadline_s)
 
 

@@ -13,7 +13,7 @@ made to fail, while the network runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -50,10 +50,12 @@ class MemoryNetwork:
         modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
         latency_s: Callable[[], float] = lambda: 0.0,
         cluster: DataCluster | None = None,
+        absent: Collection[str] = (),
     ) -> None:
         """`latency_s` returns how long what is written next takes to be read.
 
-        `cluster` is where the brokers find channels.
+        `cluster` is where the brokers find channels.  Brokers that are `absent` at the start are
+        started with `restart`; the others wait for them, as they do for a process that starts late.
         """
         settings = network_of(topology)
         self._network = NetworkSettings(broker=settings.broker, limits=limits or Limits())
@@ -62,15 +64,18 @@ class MemoryNetwork:
         self._modules = modules
         self._latency_s = latency_s
         self._cluster = cluster
+        self._absent = set(absent)
         self._dialling: dict[str, dict[str, asyncio.Task[None]]] = {}
         """For each running broker, the tasks that keep the links it dials."""
 
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:
-            self.nodes[settings.id] = self._make_node(settings)
+            if settings.id not in self._absent:
+                self.nodes[settings.id] = self._make_node(settings)
         diallers = [dialler for broker in self.nodes for dialler in self._start(broker)]
         for dialler in diallers:
-            await dialler.linked.wait()
+            if dialler.where not in self._absent:
+                await dialler.linked.wait()
         return self
 
     async def __aexit__(
@@ -151,6 +156,8 @@ class MemoryNetwork:
         others = [each for each in self._network.broker if each.id != name]
         for index, each in enumerate(others):
             others[index] = replace(each, links=[link for link in each.links if link != name])
+            if each.id in self.nodes:
+                self.nodes[each.id].links.expect_no_longer(Neighbour(name))
         self._network = replace(self._network, broker=others)
 
     async def add_link(self, a: str, b: str) -> None:
@@ -173,6 +180,7 @@ class MemoryNetwork:
         for node, hop in ends:
             if hop in node.ports:  # It was down already.
                 node.remove(node.ports[hop], "the link was removed")
+            node.links.expect_no_longer(hop)
 
     def _set_links(self, broker: str, links: list[str]) -> None:
         brokers = [replace(b, links=links) if b.id == broker else b for b in self._network.broker]
@@ -191,7 +199,7 @@ class MemoryNetwork:
         hang_up(node)
 
     async def restart(self, broker: str) -> None:
-        """Start a broker that crashed, with empty tables.
+        """Start a broker that crashed, or was absent at the start, with empty tables.
 
         Returns when the links that it dials are up, or it has crashed again.
         """

@@ -12,6 +12,10 @@ other neighbours has sent it everything.  That ends at the leaves of the tree, a
 brokers restart at the same time.  Subscriptions follow advertisements, so a neighbour has to send
 all its advertisements before a broker can say that it has sent all its subscriptions.
 
+A configured neighbour that has not been there yet counts as one that has sent nothing, so nothing
+comes into effect anywhere before the whole network has been up; or a broker has given the
+neighbour up.
+
 Departs  The papers have no recovery.  This is the graceful restart of BGP routers.
 """
 
@@ -29,17 +33,25 @@ NOT_ALL = ResyncDone(scope=ResyncScope.NOT_ALL)
 class Resync:
     """How much each neighbour has sent, and was sent."""
 
-    def __init__(self, neighbours: Iterable[Neighbour]) -> None:
-        """These neighbours start together with this broker: there is nothing to exchange."""
+    def __init__(self, neighbours: Iterable[Neighbour], expected: Iterable[Neighbour] = ()) -> None:
+        """`neighbours` start together with this broker: there is nothing to exchange.
+
+        Links with those that are `expected` have not been up yet.
+        """
         self.clients_are_back = True
-        self._heard = dict.fromkeys(neighbours, ResyncScope.SUBSCRIPTIONS_TOO)
-        self._said = dict(self._heard)
-        self._lacking: set[Hop] = set()
+        self._said = dict.fromkeys(neighbours, ResyncScope.SUBSCRIPTIONS_TOO)
+        self._heard = self._said | dict.fromkeys(expected, ResyncScope.NOT_ALL)
+        self._lacking: set[Hop] = set(expected)
         """Neighbours that have not sent all their advertisements."""
 
     @property
     def is_complete(self) -> bool:
         return all(heard is ResyncScope.SUBSCRIPTIONS_TOO for heard in self._heard.values())
+
+    @property
+    def expected(self) -> list[Neighbour]:
+        """Neighbours that have not been linked yet."""
+        return [neighbour for neighbour in self._heard if neighbour not in self._said]
 
     def has_advertisements_beside(self, hop: Hop) -> bool:
         """Whether every neighbour other than `hop` has sent all its advertisements."""
@@ -50,7 +62,9 @@ class Resync:
         self._lacking.add(neighbour)
 
     def end(self, neighbour: Neighbour) -> None:
-        del self._heard[neighbour], self._said[neighbour]
+        """The neighbour is gone, or is not expected any longer."""
+        self._heard.pop(neighbour, None)
+        self._said.pop(neighbour, None)
         self._lacking.discard(neighbour)
 
     def begin_all(self) -> list[Send]:

@@ -6,7 +6,8 @@ Words    SRT -> AdvertisementTable; PRT -> InterestTable; sentTo and suppressed 
 Claim    Once a subscription is in effect, every publication that matches it and that is
          published under an advertisement in effect reaches it exactly once, in publisher order.
 
-    links            a new neighbour is sent all advertisements; what a lost one sent is withdrawn;
+    links            expected ones are waited for, until they have been up or are given up;
+                     a new neighbour is sent all advertisements; what a lost one sent is withdrawn;
                      what a restarted one sent is kept until its resync is complete (resync.py)
     advertisements   flood; are confirmed from the leaves back to the publisher
     publishers       that move advertise the next edition: it travels to where the former edition
@@ -97,7 +98,7 @@ class TreeRouting:
         self._advertisements = AdvertisementTable()
         self._interests = InterestTable()
         self._presence = Presence()
-        self._resync = Resync(self._links)
+        self._resync = Resync(self._links, place.expected)
         self._is_recovering = False
         self._unconfirmed: dict[tuple[AdvertisementId, Hop], None] = {}
         """Confirmations of advertisements that wait until this broker has recovered."""
@@ -234,7 +235,7 @@ class TreeRouting:
 
     def link_down(self, neighbour: Neighbour) -> Answers:
         """Withdraw all that came from a neighbour, and stop waiting for its confirmations."""
-        del self._links[neighbour]
+        self._links.pop(neighbour, None)
         self._resync.end(neighbour)
         answers: Answers = []
         gone = [interest for interest in self._interests if interest.last_hop == neighbour]
@@ -275,10 +276,10 @@ class TreeRouting:
     def _flood(self, entry: AdvertisementEntry) -> Answers:
         advertisement, last_hop = entry.advertisement, entry.last_hop
         others = [neighbour for neighbour in self._links if neighbour != last_hop]
-        entry.awaited = dict.fromkeys(others, advertisement.edition)
+        entry.awaited = dict.fromkeys(others + self._resync.expected, advertisement.edition)
         answers: Answers = [Send(neighbour, advertisement) for neighbour in others]
         answers += self._tell_announced(advertisement, last_hop)
-        return answers if others else answers + self._confirm_advertisement(entry, last_hop)
+        return answers if entry.awaited else answers + self._confirm_advertisement(entry, last_hop)
 
     def _turn(self, entry: AdvertisementEntry, new: Hop) -> Answers:
         """Turn an advertisement towards `new`, and send what it announces there."""

@@ -1,0 +1,89 @@
+"""Messages about the links of the network, and about which part of it is missing.
+
+Brokers flood the state of their links, so each of them knows the whole network
+(overlay/link_states.py).  A client asks its broker whether the network is complete.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Annotated, NamedTuple, TypeAlias, final
+
+import msgspec
+
+from godwit.content.messages import SEQUENCE_MAX, ShortText, Wired
+
+#: Links of one broker, and brokers that are missing, in one message.
+LINKS_MAX = 16_384
+
+Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
+
+
+class LinkStatus(IntEnum):
+    """A link, as one of its ends sees it."""
+
+    UP = 0
+    """It carries messages."""
+
+    AWAY = 1
+    """The connection is lost; the neighbour may come back, and nothing is lost."""
+
+    EXPECTED = 2
+    """It was configured and has not been up: everything waits for it."""
+
+    GIVEN_UP = 3
+    """It was configured, and has not come up, or come back, in time."""
+
+
+class LinkEnd(NamedTuple):
+    """A link of a broker."""
+
+    neighbour: ShortText
+    """Its name; the address while the broker that dials it does not know the name."""
+
+    status: LinkStatus
+
+
+@final
+class LinkState(Wired, frozen=True, kw_only=True, tag=47):
+    """The links of one broker.  Floods when they change; the highest version counts."""
+
+    broker: ShortText
+    version: Number
+    links: Annotated[tuple[LinkEnd, ...], msgspec.Meta(max_length=LINKS_MAX)] = ()
+
+
+class MissingBroker(NamedTuple):
+    """A broker that is configured and not there."""
+
+    name: ShortText
+    """The address, if its name is not known."""
+
+    behind: ShortText
+    """The broker that has no link with it."""
+
+    def __str__(self) -> str:
+        return f"{self.name} (behind {self.behind})"
+
+
+@final
+class StatusRequest(Wired, frozen=True, kw_only=True, tag=45):
+    """A client asks whether the network is complete."""
+
+    number: Number
+
+
+@final
+class NetworkStatus(Wired, frozen=True, kw_only=True, tag=46):
+    """The answer to a StatusRequest: the network as the client's broker sees it."""
+
+    number: Number = 0
+    is_complete: bool
+    """Every configured link is up, and all brokers have exchanged their tables."""
+
+    missing: Annotated[tuple[MissingBroker, ...], msgspec.Meta(max_length=LINKS_MAX)] = ()
+    """The brokers that are not there."""
+
+
+#: What brokers tell each other about links.
+LinkMessage: TypeAlias = LinkState

@@ -1,6 +1,6 @@
 """Channels: one query for many subscribers, each with its own arguments.
 
-    python examples/channels.py    # needs godwit[datacluster]; Spark takes half a minute to start
+    python examples/channels.py    # needs the extra `datacluster`; Spark starts in half a minute
 
 Two brokers and a data cluster on this machine.  A thermometer publishes readings at one broker, a
 feed stores them in a dataset, and a channel finds those that are too warm.  Alice is a client that

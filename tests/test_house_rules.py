@@ -26,7 +26,7 @@ WAY_FILES_MAX = 14
 #: From the ground up: a package imports only from those that stand before it, and itself.
 #: Each storey begins with its name.  A module outside any package stands here as one, too.
 STOREYS = {
-    "language": ("errors", "config", "content", "matching", "profile"),
+    "language": ("distribution", "errors", "config", "content", "matching", "profile"),
     "pure": ("workloads", "broker", "overlay", "migration", "policies"),
     "protocol": ("protocol", "http", "api", "client"),
     "drivers": (
@@ -243,6 +243,32 @@ def test_every_decision_record_is_numbered_and_listed() -> None:
     index = (decisions / "README.md").read_text()
     for name in records:
         assert name in index, f"docs/decisions/README.md does not list {name}"
+
+
+def test_no_text_installs_a_strangers_package() -> None:
+    """On Python's registry `godwit` is another project: install a path, a wheel or a git URL."""
+    registry = re.compile(
+        r"\b(?:pip|pipx|uv)\b[^\n#]* (?:install|add) (?:[^\n#]*[ '\"])?"
+        r"['\"]?godwit(?:-pubsub)?(?![\w-]| @ git\+)"
+    )
+    extra = re.compile(r"(?<![\w/])godwit(?:-pubsub)?\[\w")
+    assert registry.search("pip install 'godwit[lab]'")
+    assert registry.search("pip install --upgrade godwit")
+    assert registry.search("python -m pip install -q --pre 'godwit-pubsub>=0.1'")
+    assert not registry.search("pip install 'path/to/godwit[lab]'")
+    assert not registry.search("pip install 'godwit-pubsub @ git+https://HOST/OWNER/godwit'")
+    for path in [*texts_of_the_project(), ROOT / "Makefile", *SOURCES]:
+        text = path.read_text()
+        assert not registry.search(text), f"{of(path)} installs the registry's godwit"
+        assert not extra.search(text), f"{of(path)}: write path/to/godwit[...], or the extra"
+
+
+def texts_of_the_project() -> list[Path]:
+    return [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(path for path in (ROOT / "examples").rglob("*") if path.is_file()),
+    ]
 
 
 def test_papers_md_names_files_that_exist() -> None:

@@ -299,7 +299,7 @@ def test_every_command_and_every_option_has_a_help_text() -> None:
     [
         (("pub",), "[attribute,value],..."),
         (("up",), "[services.datacluster]"),
-        (("broker",), "godwit[lab]"),
+        (("lab", "run"), "local[*]"),
         (("datacluster",), "local[N]"),
     ],
 )

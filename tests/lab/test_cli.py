@@ -16,6 +16,7 @@ from tests.test_readme import blocks
 from typer.testing import CliRunner
 
 from godwit.cli import app
+from godwit.distribution import install_hint
 from godwit.errors import UsageError
 from godwit.experiments import EXPERIMENTS
 
@@ -86,7 +87,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     )
 
     assert done.returncode == 2
-    assert done.stderr == "godwit: the lab needs pyspark: pip install 'godwit[lab]'\n"
+    assert done.stderr == f"godwit: the lab needs the package pyspark: {install_hint('lab')}\n"
 
 
 def test_the_command_line_does_not_wait_for_spark() -> None:

@@ -30,6 +30,7 @@ from godwit.content.messages import (
     Subscription,
     SubscriptionId,
 )
+from godwit.distribution import install_hint
 from godwit.errors import UsageError
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.runtime import broker_trace as in_tracing
@@ -308,6 +309,6 @@ def test_without_its_packages_a_trace_is_refused_in_one_sentence(
         [sys.executable, "-c", program, *arguments, "--trace", str(tmp_path / "trace")],
         capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
-    assert done.stderr == "godwit: a trace needs the package pyarrow: pip install 'godwit[lab]'\n"
+    assert done.stderr == (f"godwit: a trace needs the package pyarrow: {install_hint('lab')}\n")
     assert done.returncode == 2
     assert not (tmp_path / "trace").exists()

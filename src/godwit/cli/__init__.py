@@ -10,13 +10,15 @@ demo.py         demo, demo emergencies, simulate
 replay.py       replay
 nemesis.py      nemesis
 lab.py          lab list|run|report
-options.py      options that several commands share
+options.py      options that several commands share, and the terminal for tables
+extras.py       refuses what needs an extra that is not installed
 signals.py      stopping a command
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -32,14 +34,38 @@ from godwit.cli import (
     pubsub,
     replay,
 )
+from godwit.distribution import NAME, VERSION
 from godwit.errors import GodwitError
+from godwit.protocol.versions import PROTOCOL
 
 app = typer.Typer(
-    help="Content-based publish/subscribe that keeps itself balanced.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"{NAME} {VERSION}, protocol {PROTOCOL}")
+        raise typer.Exit
+
+
+@app.callback()
+def godwit(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version, and that of the protocol, and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Content-based publish/subscribe that keeps itself balanced."""
+
+
 BROKERS = "Brokers"
 CLIENTS = "Publish and subscribe"
 COORDINATOR = "Coordinator"

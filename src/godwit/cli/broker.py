@@ -47,7 +47,7 @@ Coordinator: TypeAlias = Annotated[
 ]
 Trace: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="Folder to record every message in, for the lab; needs godwit\\[lab]."),
+    typer.Option(help="Folder to record every message in, for the lab; needs the extra `lab`."),
 ]
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import msgspec
 import typer
 import uvloop
-from rich.console import Console
 from rich.table import Table
 
 from godwit.api import coordinator_api
-from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret
+from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret, console
 from godwit.cli.signals import stop_event
 from godwit.config import changed
 from godwit.http.operations import Nothing
@@ -139,27 +138,27 @@ def brokers(
         }
         typer.echo(msgspec.json.encode(fields))
         return
-    console = Console()
-    console.print(_broker_table(seen))
+    terminal = console()
+    terminal.print(_broker_table(seen))
     balance = seen.balance
-    console.print(
+    terminal.print(
         f"cov {balance.cov:.3f}, mean load {balance.mean_load:,.0f}, maximum "
         f"{balance.maximum_load:,.0f} bytes/s; {balance.subscribers} subscribers, "
         f"{balance.fe_subscriptions} FE and {balance.be_subscriptions} BE subscriptions "
         f"({balance.sharing:.1f} shared)"
     )
     waits = f" (next when {', '.join(plan.waits_for)} reported)" if plan.waits_for else ""
-    console.print(f"last look: {plan.says}{waits}")
+    terminal.print(f"last look: {plan.says}{waits}")
     if plan.plan is not None:
         made = plan.plan
         dry = ", a dry run" if made.is_dry_run else ""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in plan.outcomes.items())
-        console.print(
+        terminal.print(
             f"last plan: {made.number} ({made.stage}{dry}): {made.why}; "
             f"cov {made.cov_before:.3f} to {made.cov_after:.3f}; {counts}"
         )
     if moved.moves:
-        console.print(_move_table(moved))
+        terminal.print(_move_table(moved))
 
 
 async def _fetch(

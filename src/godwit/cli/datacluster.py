@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import msgspec
 import typer
 import uvloop
-from rich.console import Console
 from rich.table import Table
 
-from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret
+from godwit.cli.extras import needs
+from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret, console
 from godwit.cli.signals import stop_event
 from godwit.config import changed
-from godwit.errors import UsageError
 from godwit.http.operations import Answer, Asked, Nothing, Operation
 from godwit.runtime.logs import configure
 from godwit.runtime.processes import ANSWERS
 
 if TYPE_CHECKING:
     from godwit.api import datacluster_api as api
-    from godwit.datacluster.settings import DataClusterSettings
+    from godwit.datacluster.server import DataClusterServer
 
 Url: TypeAlias = Annotated[
     str,
@@ -30,6 +29,7 @@ Url: TypeAlias = Annotated[
         envvar="GODWIT_DATACLUSTER", help="Address of the data cluster, http://HOST:PORT."
     ),
 ]
+WHAT = "the data cluster"
 LOCAL = "http://127.0.0.1:7600"
 Name: TypeAlias = Annotated[str, typer.Argument(help="Name of the channel.")]
 
@@ -60,13 +60,11 @@ def datacluster(
     leash: Leash = False,
 ) -> None:
     """Run the data cluster: datasets, feeds and channels on Spark, until SIGTERM or Ctrl-C."""
-    try:
+    with needs("datacluster", WHAT):
         from godwit.datacluster.settings import (  # noqa: PLC0415  Slow, and not installed for all.
             DataClusterSettings,
             load_settings,
         )
-    except ImportError as error:
-        raise UsageError(f"{error}: pip install 'godwit[datacluster]'") from None
     configure(log_level, log_format)
     settings = changed(
         DataClusterSettings() if config is None else load_settings(config),
@@ -76,15 +74,15 @@ def datacluster(
         master=master,
         secret=secret or None,
     )
-    uvloop.run(_serve(settings, leash=leash))
+    with needs("datacluster", WHAT):
+        from godwit.datacluster.server import DataClusterServer  # noqa: PLC0415
+    uvloop.run(_serve(DataClusterServer(settings), leash=leash))
 
 
-async def _serve(settings: DataClusterSettings, *, leash: bool) -> None:
-    from godwit.datacluster.server import DataClusterServer  # noqa: PLC0415
-
+async def _serve(starting: DataClusterServer, *, leash: bool) -> None:
     stopped = stop_event(leash=leash)
     typer.echo("starting Spark ...", err=True)
-    async with DataClusterServer(settings) as server:
+    async with starting as server:
         typer.echo(f"data cluster {ANSWERS} {server.url}")
         await stopped.wait()
 
@@ -109,10 +107,8 @@ def _separate(text: str) -> list[str]:
     """The statements of a file."""
     if ";" not in text.rstrip().removesuffix(";"):
         return [text] if text.strip() else []
-    try:
-        from godwit.datacluster.ddl.splitting import split  # noqa: PLC0415  Not installed for all.
-    except ImportError as error:
-        raise UsageError(f"{error}: pip install 'godwit[datacluster]'") from None
+    with needs("datacluster", "a file with several statements"):
+        from godwit.datacluster.ddl.splitting import split  # noqa: PLC0415
     return split(text)
 
 
@@ -146,7 +142,7 @@ def list_datasets(url: Url = LOCAL, json: Json = False) -> None:
         figures = (each.rows, each.batches, each.files, each.size_bytes, each.waiting_bytes)
         key = "static" if each.is_static and each.key is None else each.key or ""
         table.add_row(each.name, columns, key, *(f"{figure:,}" for figure in figures))
-    Console().print(table)
+    console().print(table)
 
 
 @channel.command("list")
@@ -168,7 +164,7 @@ def list_channels(url: Url = LOCAL, json: Json = False) -> None:
         cells = ("", "", "", "") if last is None else _cells(last)
         table.add_row(f"{each.name}({', '.join(each.parameters)})", every,
                       f"{each.subscriptions:,}", *cells)  # fmt: skip
-    Console().print(table)
+    console().print(table)
 
 
 @channel.command()
@@ -189,7 +185,7 @@ def show(name: Name, url: Url = LOCAL, json: Json = False) -> None:
         table.add_column(name_, justify="right")
     for each in found.last:
         table.add_row(*_cells(each), *(f"{s * 1000:.0f} ms" for s in each.timings_s.values()))
-    Console().print(table)
+    console().print(table)
 
 
 @channel.command()

@@ -9,6 +9,7 @@ import typer
 import uvloop
 from rich.console import Console
 
+from godwit.cli.extras import needs
 from godwit.demos.stocks.stock_scenario import StockScenario
 from godwit.demos.stocks.stocks_demo import DemoResult, play_live, play_simulated, render
 from godwit.overlay.topology import balanced_tree
@@ -65,9 +66,13 @@ def emergencies(
     ] = None,
 ) -> None:
     """Notify users of emergencies near them: channels on Spark, brokers and a coordinator."""
-    from godwit.demos.emergencies.emergencies_demo import demonstrate  # noqa: PLC0415
-    from godwit.demos.emergencies.emergencies_demo import render as render_emergencies  # noqa: PLC0415
-    from godwit.demos.emergencies.scenario import EmergencyScenario  # noqa: PLC0415  Needs an extra.
+    with needs("datacluster", "the demonstration"):
+        import godwit.datacluster.server  # noqa: F401, PLC0415  Used by a process of it.
+        from godwit.demos.emergencies.emergencies_demo import demonstrate  # noqa: PLC0415
+        from godwit.demos.emergencies.emergencies_demo import (  # noqa: PLC0415
+            render as render_emergencies,
+        )
+        from godwit.demos.emergencies.scenario import EmergencyScenario  # noqa: PLC0415
 
     scenario = EmergencyScenario(
         users=users,

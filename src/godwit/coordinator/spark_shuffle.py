@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from godwit.distribution import install_hint
 from godwit.errors import GodwitError, UsageError
 from godwit.policies.staged.loads import Ints, Subscribers, check_home
 from godwit.policies.staged.shuffle import greedy_shuffle
@@ -46,7 +47,8 @@ def check_spark() -> None:
     for module in ("pyspark", "pyarrow"):
         if find_spec(module) is None:
             raise UsageError(
-                f"spark_from needs {module}: install godwit[datacluster], or remove the setting"
+                f"spark_from needs the package {module}: remove the setting, or "
+                + install_hint("datacluster")
             )
     java_home()
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from importlib.metadata import version
 from typing import Any
 
 import msgspec
 
+from godwit.distribution import VERSION
 from godwit.http.errors import Trouble
 from godwit.http.operations import Operation
 
@@ -56,7 +56,7 @@ def openapi(operations: Described, *, title: str) -> dict[str, Any]:
         paths.setdefault(each.path, {})[each.method.lower()] = entry
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": version("godwit")},
+        "info": {"title": title, "version": VERSION},
         "paths": paths,
         "components": {"schemas": components},
     }

@@ -43,6 +43,7 @@ import msgspec
 from godwit.api import coordinator_api, datacluster_api
 from godwit.config import checked, read
 from godwit.content.geography import GeoPoint
+from godwit.distribution import install_hint
 from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
@@ -125,7 +126,7 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     def check(self) -> None:
         """Traces need a package that is optional."""
         if self.folder is not None and find_spec("pyarrow") is None:
-            raise UsageError("a trace needs the package pyarrow: pip install 'godwit[lab]'")
+            raise UsageError(f"a trace needs the package pyarrow: {install_hint('lab')}")
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -248,7 +249,13 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def link_address(self, link: str) -> tuple[str, int]:
         """Where to dial for a link: a godwit:// address, or the id of a broker of this file."""
-        return url_address(link) if "://" in link else address(self.of(link).listen)
+        if "://" in link:
+            return url_address(link)
+        broker = self.of(link)
+        host, port = address(broker.listen)
+        if host in EVERYWHERE and broker.address is not None:  # Perhaps on another machine.
+            return address(broker.address)
+        return host, port
 
     def dialled_address(self, link: str) -> tuple[str, int]:
         """As `link_address`, for a caller: the port must be known."""

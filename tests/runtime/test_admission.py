@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.asynchronous import run
 from tests.protocol.transports import FakeTransport
@@ -99,8 +100,13 @@ def test_what_follows_hello_in_the_same_bytes_is_heard() -> None:
         pytest.param(encode(SUBSCRIPTION), "malformed frame", id="a request"),
         pytest.param(
             encode(Hello(version=99, role="client", name="alice")),
-            "protocol version 99; here it is 1",
-            id="another version",
+            "one side speaks protocol 99.0, the other 1.",
+            id="another major version",
+        ),
+        pytest.param(
+            framed(msgspec.msgpack.encode([20, 2, {"role": "client"}])),
+            "one side speaks protocol 2.0, the other 1.",
+            id="another major version, with another form of Hello",
         ),
         pytest.param(
             encode(Hello(role="client", name="$B1.x")), "names that start with", id="a module"

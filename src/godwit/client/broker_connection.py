@@ -1,8 +1,13 @@
 """The connection to a broker: re-established, with back-off, whenever it is lost.
 
-If no broker has answered for `fall_back_s`, by which time a broker has usually ended the session,
-the brokers where the client was before are tried too, in turn.  Instead of an address there may be
-a finder, which is asked for a broker whenever it is its turn.
+There may be several places: the addresses that the application gave, and later also the brokers
+where the client was before.  Instead of an address there may be a finder, which is asked for a
+broker whenever it is its turn.
+
+    at first     the places are tried in order, the next one at once, until a broker accepts
+    later        the broker that has the session, which may come back; if it has not answered for
+                 `fall_back_s`, by which time it has usually ended the session, all places in turn;
+                 at once, if it refuses, or says goodbye: then the session is over there
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from godwit.protocol.frames import (
     Welcome,
     encode,
 )
+from godwit.protocol.versions import PROTOCOL
 
 #: Bytes sent to the broker and not acknowledged, at most.
 WINDOW_BYTES = 1_048_576
@@ -84,7 +90,11 @@ class BrokerConnection:
         self.connection: Connection | None = None
         self.fall_back_s = fall_back_s
         self._durable = durable
-        self._trouble = "no answer"
+        self._troubles: dict[str, str] = {}
+        """Why there is no connection, by address."""
+        self._was_dismissed = False
+        """The broker has said goodbye: the session is over there."""
+        self._peer_version = PROTOCOL
         self._acknowledged = 0
         self._is_behind = False
         self._lost = asyncio.Event()
@@ -100,18 +110,22 @@ class BrokerConnection:
         Raises UnreachableError or RefusedError if the first connection fails.
         """
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._keeper = asyncio.create_task(self._keep_connected(opened))
+        self._keeper = asyncio.create_task(self._keep_connected(opened, within_s))
         try:
             async with asyncio.timeout(within_s):  # Of Python 3.11, `wait_for` may miss a cancel.
                 await opened
         except TimeoutError:
             await self._give_up()
-            raise UnreachableError(
-                f"no broker at {self.places[0].where}: {self._trouble}"
-            ) from None
+            raise UnreachableError(f"no broker at {self.trouble}") from None
         except BaseException:
             await self._give_up()
             raise
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no connection, for each address that was tried."""
+        troubles = self._troubles or {self.places[0].where: "no answer"}
+        return "; ".join(f"{where}: {trouble}" for where, trouble in troubles.items())
 
     async def _give_up(self) -> None:
         """Send Goodbye to a broker that has answered meanwhile, unless it shall keep the stream."""
@@ -141,27 +155,67 @@ class BrokerConnection:
             self.connection = None
         self.leave("")
 
-    async def _keep_connected(self, opened: asyncio.Future[None]) -> None:
+    async def _keep_connected(self, opened: asyncio.Future[None], within_s: float) -> None:
+        try:
+            await self._connect_first(within_s)
+        except RefusedError as error:
+            opened.set_exception(error)
+            return
+        opened.set_result(None)
+        while True:
+            await self._lost.wait()
+            await self._connect_again()
+
+    async def _connect_first(self, within_s: float) -> None:
+        """Try the places in order, again and again; RefusedError if all of them refuse."""
+        homes, backoff, loop = list(self.places), Backoff(), asyncio.get_running_loop()
+        start_s = loop.time()
+        # One that does not answer must leave time for the others.
+        share_s = within_s / len(homes) if len(homes) > 1 else None
+        while True:
+            refusals: list[RefusedError] = []
+            for index, home in enumerate(homes):
+                if len(homes) > 1:
+                    self.places.clear()
+                    self.places.extend(homes[index:] + homes[:index])
+                try:
+                    async with asyncio.timeout(share_s):
+                        await self._call()
+                except RefusedError as error:
+                    refusals.append(error)
+                    self._note(home.where, error)
+                except (OSError, PeerError) as error:
+                    self._note(self.places[0].where if len(homes) == 1 else home.where, error)
+                else:
+                    return
+            if len(refusals) == len(homes):
+                raise refusals[0] if len(homes) == 1 else RefusedError(self.trouble)
+            await backoff.wait()
+            if len(homes) == 1 and loop.time() - start_s > self.fall_back_s:
+                self.places.rotate(-1)  # A finder is asked again.
+
+    async def _connect_again(self) -> None:
         backoff, loop = Backoff(), asyncio.get_running_loop()
         lost_s = loop.time()
+        is_session_over = self._was_dismissed
         while True:
+            await backoff.wait()
+            if is_session_over or loop.time() - lost_s > self.fall_back_s:
+                self.places.rotate(-1)
+            place = self.places[0]
             try:
                 await self._call()
-                backoff.reset()
-                if not opened.done():
-                    opened.set_result(None)
-                await self._lost.wait()
-                lost_s = loop.time()
-            except RefusedError as error:
-                self._trouble = str(error)
-                if not opened.done():  # Later on, the cause of a refusal may pass.
-                    opened.set_exception(error)
-                    return
+            except RefusedError as error:  # The cause of a refusal may pass.
+                is_session_over = True
+                self._note(place.where, error)
             except (OSError, PeerError) as error:
-                self._trouble = str(error) or type(error).__name__
-            await backoff.wait()
-            if loop.time() - lost_s > self.fall_back_s:
-                self.places.rotate(-1)
+                self._note(place.where, error)
+            else:
+                return
+
+    def _note(self, where: str, error: Exception) -> None:
+        says_nothing = "no answer" if isinstance(error, TimeoutError) else type(error).__name__
+        self._troubles[where] = str(error) or says_nothing
 
     async def _call(self) -> None:
         self._lost.clear()
@@ -192,10 +246,13 @@ class BrokerConnection:
     def _accept(self, welcome: Welcome, connection: Connection) -> None:
         if self._is_over:
             raise PeerError("the client was closed before the broker answered")
+        self._was_dismissed = False
+        self._troubles.clear()
         stream_id = self.endpoint.stream.id
         lacking = self.endpoint.welcome(welcome)
         self.connection = connection
         connection.receiver = self
+        self._peer_version = connection.peer_version
         connection.frame_bytes_max = FRAME_BYTES_MAX + STAMP_BYTES
         connection.beat_every(welcome.heartbeat_s)
         if self.endpoint.stream.id != stream_id:
@@ -254,12 +311,14 @@ class BrokerConnection:
     # -- receiving: called by the connection ---------------------------------------------------
 
     def on_frame(self, hops: int, body: bytes) -> None:
-        frame = self.endpoint.receive(body)
+        frame = self.endpoint.receive(body, self._peer_version)
         if isinstance(frame, Acknowledge):
             self.flush()
             self.listener.on_progress()
         elif isinstance(frame, Goodbye):
             # The session may outlive this: what the broker has not acknowledged is sent again.
+            self._was_dismissed = True
+            self._note(self.places[0].where, RefusedError(frame.reason))
             self._drop_connection()
         elif frame is not None:
             self.listener.on_message(frame, hops)

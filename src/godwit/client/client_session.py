@@ -62,6 +62,7 @@ from godwit.protocol.frames import (
     encode,
 )
 from godwit.protocol.stream import Stream
+from godwit.protocol.versions import PROTOCOL, ProtocolVersion
 
 
 class StreamMark(NamedTuple):
@@ -241,9 +242,11 @@ class ClientSession(StreamEndpoint):
         self.is_forgotten = False
         self._requests.ask_for_all()
 
-    def receive(self, body: bytes) -> NumberedFrame | Signal | None:
-        """Decode one frame of the broker; None if it brings nothing new."""
-        frame = super().receive(body)
+    def receive(
+        self, body: bytes, peer: ProtocolVersion = PROTOCOL
+    ) -> NumberedFrame | Signal | None:
+        """Decode one frame of the broker, which speaks `peer`; None if it brings nothing new."""
+        frame = super().receive(body, peer)
         if isinstance(frame, Publication):
             return frame if self.deliveries.is_new(frame) else None
         if isinstance(frame, AdvertisementInEffect):

@@ -25,9 +25,11 @@ from godwit.protocol.frames import (
     Welcome,
     decode_to_client,
     encode,
+    is_of_later_version,
     malformed,
 )
 from godwit.protocol.stream import Stream
+from godwit.protocol.versions import PROTOCOL, ProtocolVersion
 
 #: The numbered frames that a broker sends to a client.
 NumberedFrame: TypeAlias = (
@@ -44,6 +46,8 @@ class StreamEndpoint:
         self.stream = Stream("") if stream is None else stream
         self.is_forgotten = False
         """The broker has lost the stream, and all state of this client."""
+        self.skipped = 0
+        """Frames of kinds that only a later version of the protocol knows."""
 
     @property
     def has_holdings(self) -> bool:
@@ -69,11 +73,17 @@ class StreamEndpoint:
                 self.stream.put(frame)
         return b""
 
-    def receive(self, body: bytes) -> NumberedFrame | Signal | None:
-        """Decode one frame of the broker; None if it brings nothing new."""
+    def receive(
+        self, body: bytes, peer: ProtocolVersion = PROTOCOL
+    ) -> NumberedFrame | Signal | None:
+        """Decode one frame of the broker, which speaks `peer`; None if it brings nothing new."""
         try:
             frame: ToClient = decode_to_client(body)
         except DECODE_ERRORS as error:
+            if is_of_later_version(body, peer):
+                self.stream.received += 1
+                self.skipped += 1
+                return None
             raise malformed(error) from None
         if isinstance(frame, Acknowledge):
             self.stream.acknowledge(frame.received)

@@ -1,5 +1,6 @@
 """The protocol between clients and brokers: frames, streams, the handshake, and reconnecting.
 
+versions.py     versions of the protocol, and who understands whom
 frames.py       the kinds of frames, and their bytes
 stamps.py       a publication as a frame, stamped by its first broker
 stream.py       numbered and acknowledged frames that outlive a connection

@@ -20,6 +20,7 @@ from godwit.protocol.frames import (
     encode,
     malformed,
 )
+from godwit.protocol.versions import check_version
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -118,4 +119,10 @@ class Call(Question[Welcome, T]):
             raise
 
     def _accepted(self, answer: Welcome) -> T:
+        try:
+            check_version(answer.protocol)
+        except PeerError as error:
+            self._fail(RefusedError(str(error)))
+            raise
+        self._connection.peer_version = answer.protocol
         return self._accept(answer, self._connection)

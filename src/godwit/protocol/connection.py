@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 from godwit.errors import PeerError
 from godwit.protocol.frames import HEADER, HEARTBEAT_S, HELLO_BYTES_MAX, Frame, Goodbye, encode
+from godwit.protocol.versions import PROTOCOL
 
 #: After so many heartbeats without a byte the peer is considered dead.
 SILENT_HEARTBEATS_MAX = 3
@@ -49,6 +50,8 @@ class Connection(asyncio.Protocol):
         self.is_writable = False
         self.frame_bytes_max = HELLO_BYTES_MAX
         """Increased by the receiver after the handshake."""
+        self.peer_version = PROTOCOL
+        """What the peer speaks; set in the handshake."""
         self._heartbeat_s = heartbeat_s
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()

@@ -12,14 +12,16 @@ its role: there is a decoder for each role, and a frame that it does not accept 
 
     instead          ProbeRequest -->  <-- ProbeReply, and the connection is closed
 
-Numbers are not transmitted: both sides count.
+Numbers are not transmitted: both sides count.  A later minor version (versions.py) may add fields
+at the end of a frame, and numbered kinds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from struct import Struct as Packing
-from typing import Annotated, Literal, TypeAlias, final
+from typing import Annotated, Literal, TypeAlias, final, get_args
 
 import msgspec
 
@@ -44,8 +46,8 @@ from godwit.content.messages import (
     Wired,
 )
 from godwit.errors import GodwitError, PeerError
+from godwit.protocol.versions import PROTOCOL, ProtocolVersion
 
-PROTOCOL_VERSION = 1
 HEADER = Packing(">IH")
 
 #: The size of a body, at most.  Brokers accept STAMP_BYTES more of each other (stamps.py).
@@ -72,7 +74,7 @@ Position: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
 class Hello(Wired, frozen=True, kw_only=True, tag=20):
     """The caller's name and role, and the stream that it wants to resume, if any."""
 
-    version: int = PROTOCOL_VERSION
+    version: int = PROTOCOL.major
     role: Literal["client", "broker"]
     name: Name
     stream: Text = ""
@@ -90,6 +92,13 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     link: LinkKind = LinkKind.PRIMARY
     """The kind of link that a broker opens."""
 
+    minor: int = PROTOCOL.minor
+    """Of the protocol version, which is `version`.`minor`."""
+
+    @property
+    def protocol(self) -> ProtocolVersion:
+        return ProtocolVersion(self.version, self.minor)
+
 
 class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     """The broker's answer: its name, and the stream of this connection.
@@ -105,6 +114,14 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
 
     was_known: bool = False
     """The broker remembers the caller, but the caller has no stream to resume."""
+
+    version: int = PROTOCOL.major
+    minor: int = PROTOCOL.minor
+    """Of the protocol version, which is `version`.`minor`."""
+
+    @property
+    def protocol(self) -> ProtocolVersion:
+        return ProtocolVersion(self.version, self.minor)
 
 
 @final
@@ -216,6 +233,9 @@ Frame: TypeAlias = (
     | Handshake
 )
 
+#: The kinds of frames that this version knows, by the tags they start with.
+KINDS: dict[int, type[Wired]] = {kind.__struct_config__.tag: kind for kind in get_args(Frame)}
+
 
 def _encode_filter(value: object) -> str:
     assert isinstance(value, Filter), f"{type(value)} cannot be encoded in a frame"
@@ -269,3 +289,25 @@ def malformed(error: Exception) -> PeerError:
 
 #: What decoding arbitrary bytes may raise.
 DECODE_ERRORS = (msgspec.DecodeError, GodwitError, UnicodeDecodeError, RecursionError)
+
+
+def is_of_later_version(body: bytes, peer: ProtocolVersion) -> bool:
+    """Whether a frame that was not accepted is of a kind that only the peer's version has."""
+    start = _integers(body) if peer.minor > PROTOCOL.minor else []
+    return bool(start) and start[0] not in KINDS
+
+
+def hello_version(body: bytes) -> ProtocolVersion | None:
+    """The major version of a Hello that this version cannot read; None if it is no Hello."""
+    start = _integers(body)
+    is_hello = len(start) > 1 and KINDS.get(start[0]) is Hello
+    return ProtocolVersion(start[1], 0) if is_hello else None
+
+
+def _integers(body: bytes) -> list[int]:
+    """The integers with which the array in a body starts."""
+    try:
+        elements = msgspec.msgpack.decode(body, type=list[object])
+    except DECODE_ERRORS:
+        return []
+    return list(takewhile(lambda each: type(each) is int, elements))  # type: ignore[arg-type]

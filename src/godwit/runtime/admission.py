@@ -11,13 +11,14 @@ from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
     DECODE_ERRORS,
-    PROTOCOL_VERSION,
     Hello,
     ProbeReply,
     ProbeRequest,
     decode_hello,
+    hello_version,
     malformed,
 )
+from godwit.protocol.versions import check_version
 from godwit.runtime.broker_node import BrokerNode
 
 log = logging.getLogger("godwit.admission")
@@ -39,6 +40,9 @@ class Admission:
         try:
             hello = decode_hello(body)
         except DECODE_ERRORS as error:
+            version = hello_version(body)
+            if version is not None:  # Of another major version, the rest may be different.
+                check_version(version)
             raise malformed(error) from None
         if isinstance(hello, ProbeRequest):
             self._node.callers.discard(self.connection)
@@ -48,8 +52,8 @@ class Admission:
             return
         if not isinstance(hello, Hello):
             raise PeerError("the first frame says hello")
-        if hello.version != PROTOCOL_VERSION:
-            raise PeerError(f"protocol version {hello.version}; here it is {PROTOCOL_VERSION}")
+        check_version(hello.protocol)
+        self.connection.peer_version = hello.protocol
         if self._is_one_too_many:
             raise PeerError("too many connections")
         self._node.admit(hello, self.connection)

@@ -9,6 +9,7 @@ reader for each connection; the port (port.py) outlives it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
@@ -33,9 +34,11 @@ from godwit.protocol.frames import (
     Stayed,
     decode_from_broker,
     decode_from_client,
+    is_of_later_version,
     malformed,
 )
 from godwit.protocol.stamps import is_unstamped, unstamped
+from godwit.protocol.versions import PROTOCOL
 from godwit.runtime.port import Port
 
 #: A publication, the links it has crossed, and the bytes it came as.
@@ -46,6 +49,9 @@ RUN_MAX = 64
 
 class MessageHandler(Protocol):
     """What a reader hands messages to: the node."""
+
+    handled: Counter[str]
+    """Messages handled, by kind."""
 
     def receive_run(self, source: Port, run: Sequence[Arrived]) -> None:
         """Publications have arrived, one behind the other."""
@@ -92,18 +98,23 @@ class PeerReader:
         self._handler = handler
         self._is_link = port.is_link
         self._run: list[Arrived] = []
+        self._peer_version = PROTOCOL
         self._decode: Callable[[bytes], FromClient | FromBroker] = (
             decode_from_broker if self._is_link else decode_from_client
         )
 
     def read_from(self, connection: Connection) -> None:
         connection.receiver = self
+        self._peer_version = connection.peer_version
         connection.frame_bytes_max = FRAME_BYTES_MAX + (STAMP_BYTES if self._is_link else 0)
 
     def on_frame(self, hops: int, body: bytes) -> None:
         try:
             message = self._decode(body)
         except DECODE_ERRORS as error:
+            if is_of_later_version(body, self._peer_version):
+                self._skip()
+                return
             raise malformed(error) from None
         if type(message) is Publication:
             if not self._is_link and not is_unstamped(body):
@@ -136,6 +147,13 @@ class PeerReader:
                 handler.on_channel_request(port, message)
             else:
                 handler.receive(port, message, hops, body)
+
+    def _skip(self) -> None:
+        """Receive a frame of a kind that only a later version knows: it has its number."""
+        if self._run:
+            self._end_run()
+        self._port.stream.received += 1
+        self._handler.handled["of a later version"] += 1
 
     def _end_run(self) -> None:
         """Hand over the publications that arrived up to here."""

@@ -5,21 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 import uvloop
 
 from godwit.cli.broker import Trace, traced
+from godwit.cli.extras import needs
 from godwit.cli.options import LogLevel
 from godwit.cli.signals import stop_event, unless_stopped
 from godwit.errors import UsageError
 from godwit.overlay.topology import Topology, balanced_tree, chain, star
-from godwit.runtime.deployment import LocalDeployment
-from godwit.runtime.settings import NetworkSettings, dump_network, load_network, network_of
+from godwit.runtime.deployment import DATACLUSTER, LocalDeployment
+from godwit.runtime.logs import configure
+from godwit.runtime.restarting import RestartLimit
+from godwit.runtime.settings import (
+    NetworkSettings,
+    Table,
+    dump_network,
+    load_network,
+    network_of,
+)
 
 
 def up(
     file: Annotated[Path, typer.Argument(help="Network file, as `godwit topology` prints it.")],
     trace: Trace = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Start a process again that ends by itself.")
+    ] = False,
+    restart_limit: Annotated[
+        int, typer.Option(min=1, help="Restarts of one process, at most; then all are stopped ...")
+    ] = RestartLimit().restarts,
+    restart_within_s: Annotated[
+        float, typer.Option(min=1, help="... unless they are further apart, in seconds.")
+    ] = RestartLimit().within_s,
     log_level: LogLevel = "warning",
 ) -> None:
     r"""Run a network of broker processes on this machine, until Ctrl-C.
@@ -27,10 +46,33 @@ def up(
     Also runs the data cluster and the coordinator, if the file has \[services.datacluster] or
     \[services.coordinator].
     """
-    uvloop.run(_up(traced(load_network(file), trace), log_level))
+    network = load_network(file)
+    for service, table in network.services.tables.items():
+        _check_table(file, service, table)
+    configure(log_level, "text")
+    limit = RestartLimit(restart_limit, restart_within_s) if restart else None
+    uvloop.run(_up(traced(network, trace), limit, log_level))
 
 
-async def _up(network: NetworkSettings, log_level: str) -> None:
+def _check_table(file: Path, service: str, table: Table) -> None:
+    """Raise UsageError for a table that the service would refuse, before anything starts."""
+    try:
+        msgspec.convert(table, _settings_of(service))
+    except (msgspec.ValidationError, UsageError) as error:
+        raise UsageError(f"{file}: [services.{service}]: {error}") from None
+
+
+def _settings_of(service: str) -> type[msgspec.Struct]:
+    if service == DATACLUSTER:
+        with needs("datacluster", f"[services.{service}]"):
+            from godwit.datacluster.settings import DataClusterSettings  # noqa: PLC0415
+        return DataClusterSettings
+    from godwit.coordinator.settings import CoordinatorSettings  # noqa: PLC0415
+
+    return CoordinatorSettings
+
+
+async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: str) -> None:
     stopped = stop_event()
     starting = LocalDeployment(network, log_level=log_level)
     everything = [f"{len(network.broker)} brokers", *starting.services]
@@ -45,7 +87,8 @@ async def _up(network: NetworkSettings, log_level: str) -> None:
         for name, service in running.services.items():
             typer.echo(f"  {name}   {service.url}")
         typer.echo("all are linked; Ctrl-C stops them")
-        ended = await unless_stopped(stopped, running.first_end())
+        watching = running.first_end() if limit is None else running.supervise(limit)
+        ended = await unless_stopped(stopped, watching)
         if ended is not None:
             raise UsageError(ended)
         typer.echo("stopping ...")

@@ -32,7 +32,8 @@ RECORD_HELP = "Record, as a JSON object or \\[attribute,value],..."
 Url: TypeAlias = Annotated[
     str,
     typer.Argument(
-        help="Address of a broker, godwit://HOST:PORT, or of a coordinator, bcs+http://HOST:PORT."
+        help="Address of a broker, godwit://HOST:PORT, or of a coordinator, bcs+http://HOST:PORT;"
+        " several, separated by commas, are tried in order."
     ),
 ]
 Name: TypeAlias = Annotated[

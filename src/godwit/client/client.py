@@ -21,7 +21,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from types import TracebackType
@@ -58,6 +58,7 @@ from godwit.content.messages import (
 from godwit.content.values import Value
 from godwit.errors import GodwitError, RefusedError, UnreachableError, UsageError
 from godwit.migration.move import Phase
+from godwit.protocol.addresses import separate
 from godwit.protocol.call import Opener, url_opener
 from godwit.protocol.frames import Dropped, MeasureRoundTrips
 
@@ -70,14 +71,17 @@ CONNECT_S = 10.0
 
 
 def connect(
-    url: str,
-    *,
+    *urls: str | Sequence[str],
     name: str | None = None,
     location: tuple[float, float] | None = None,
     connect_s: float = CONNECT_S,
     fall_back_s: float = FALL_BACK_S,
 ) -> Client:
-    """A client of the broker at `url`, connected when it is entered with `async with`.
+    """A client of the broker at `godwit://HOST:PORT`, connected when it is entered.
+
+    Several addresses, as arguments, as a list or as a text with commas, are tried in order.  A
+    broker that refuses, or does not answer, is followed by the next one: at first at once, later
+    when it has refused, or has not answered for `fall_back_s`, as the session may be resumed there.
 
     `name` is unique in the network; without one, a random name is used.  A client that has moved
     and cannot reach its broker for `fall_back_s` also tries the brokers where it was before.
@@ -87,12 +91,17 @@ def connect(
     `location` into account: latitude and longitude.
     """
     name = name or _random_name()
-    home: str | BrokerFinder = url
-    if url.startswith("bcs+"):
-        from godwit.client.coordinated import finder  # noqa: PLC0415  Needs HTTP; few do.
+    homes: list[str | BrokerFinder] = []
+    for url in separate(urls):
+        if url.startswith("bcs+"):
+            from godwit.client.coordinated import finder  # noqa: PLC0415  Needs HTTP; few do.
 
-        home = finder(url, name, location, url_opener)
-    return Client(home, resolve=url_opener, name=name, connect_s=connect_s, fall_back_s=fall_back_s)
+            homes.append(finder(url, name, location, url_opener))
+        else:
+            homes.append(url)
+    return Client(
+        *homes, resolve=url_opener, name=name, connect_s=connect_s, fall_back_s=fall_back_s
+    )
 
 
 def _random_name() -> str:
@@ -108,23 +117,25 @@ class _State(Enum):
 class Client:
     def __init__(
         self,
-        url: str | BrokerFinder,
-        *,
+        *homes: str | BrokerFinder,
         resolve: Callable[[str], Opener],
         name: str | None = None,
         connect_s: float = CONNECT_S,
         fall_back_s: float = FALL_BACK_S,
     ) -> None:
-        """`resolve` makes the opener for a broker's address."""
+        """`homes` are tried in order; `resolve` makes the opener for a broker's address."""
         self.name = name or _random_name()
         # Microseconds since 1970: a later session of the same name goes on above an earlier one.
         first = time.time_ns() // 1000
         self.session = ClientSession(self.name, first_sequence=first, first_serial=first)
         self.on_publication: Callable[[Publication, int], None] | None = None
         """Called with each new publication and its hops, before subscriptions receive it."""
-        home = url if isinstance(url, BrokerFinder) else BrokerPlace(url, resolve(url))
+        places = [
+            home if isinstance(home, BrokerFinder) else BrokerPlace(home, resolve(home))
+            for home in homes
+        ]
         self.broker_connection = BrokerConnection(
-            self.session, [home], listener=self, fall_back_s=fall_back_s
+            self.session, places, listener=self, fall_back_s=fall_back_s
         )
         self._dispatch = EventDispatch(self)
         self._mover = Mover(self, resolve)
@@ -204,7 +215,11 @@ class Client:
             async with asyncio.timeout(self._connect_s):
                 await self.flush()
         except TimeoutError:
-            return UnreachableError("closed before the broker had acknowledged all publications")
+            connection = self.broker_connection
+            reason = f" ({connection.trouble})" if connection.connection is None else ""
+            return UnreachableError(
+                f"closed before the broker had acknowledged all publications{reason}"
+            )
         except GodwitError as error:
             return error
         return None

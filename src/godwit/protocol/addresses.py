@@ -1,8 +1,9 @@
-"""Addresses of brokers as text: `HOST:PORT`, `godwit://HOST:PORT`."""
+"""Addresses of brokers as text: `HOST:PORT`, `godwit://HOST:PORT`, several with commas."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from godwit.errors import UsageError
@@ -25,6 +26,15 @@ def url_address(url: str) -> tuple[str, int]:
     if parts.scheme != "godwit" or parts.path not in ("", "/"):
         raise UsageError(f"{url!r} is not the address of a broker: write godwit://HOST:PORT")
     return address(parts.netloc)
+
+
+def separate(urls: Iterable[str | Iterable[str]]) -> list[str]:
+    """Addresses one by one: each text may have several, separated by commas."""
+    texts = [text for url in urls for text in ([url] if isinstance(url, str) else url)]
+    found = [each.strip() for text in texts for each in text.split(",")]
+    if not found:
+        raise UsageError("there is no address: write godwit://HOST:PORT, or several")
+    return list(dict.fromkeys(found))
 
 
 def why(error: OSError) -> str:

@@ -24,6 +24,7 @@ logs.py           log lines, as text or JSON
 broker_trace.py   what the broker did, message by message, for the lab
 processes.py      a network of broker processes on this machine
 service.py        a data cluster or a coordinator, as a process
+restarting.py     processes that are started again when they end
 deployment.py     brokers and services, from one file
 """
 
@@ -32,6 +33,7 @@ from __future__ import annotations
 from godwit.overlay.topology import balanced_tree, chain, random_tree, star
 from godwit.runtime.deployment import LocalDeployment
 from godwit.runtime.processes import Processes
+from godwit.runtime.restarting import RestartLimit
 from godwit.runtime.server import BrokerServer
 from godwit.runtime.settings import (
     BrokerSettings,
@@ -49,6 +51,7 @@ __all__ = [
     "LocalDeployment",
     "NetworkSettings",
     "Processes",
+    "RestartLimit",
     "ServiceSettings",
     "TraceSettings",
     "balanced_tree",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,7 @@ from typing import Self
 import msgspec
 
 from godwit.runtime.processes import Processes, take_port
+from godwit.runtime.restarting import RestartLimit, Supervised, supervise
 from godwit.runtime.service import Service
 from godwit.runtime.settings import NetworkSettings, Table
 from godwit.runtime.toml_writer import toml_text
@@ -84,6 +86,22 @@ class LocalDeployment:
         finally:
             for task in ends:
                 task.cancel()
+
+    async def supervise(self, limit: RestartLimit) -> str:
+        """Start each process again that ends; return, and say why, when one is given up."""
+        brokers = [
+            Supervised(
+                f"broker {broker.id}",
+                partial(self.brokers.wait, broker.id),
+                partial(self.brokers.restart, broker.id),
+            )
+            for broker in self.brokers.network.broker
+        ]
+        services = [
+            Supervised(f"godwit {name}", service.wait, service.start)
+            for name, service in self.services.items()
+        ]
+        return await supervise([*brokers, *services], limit)
 
     async def _end_of(self, service: str) -> str:
         return f"godwit {service} ended with code {await self.services[service].wait()}"

@@ -48,6 +48,8 @@ class Processes:
         self.network = msgspec.structs.replace(network, broker=brokers)
         self._http: dict[str, str] = {}
         self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._starting: set[str] = set()
+        """Of those that run, the ones whose links are not up yet."""
         self._folder = tempfile.TemporaryDirectory(prefix="godwit-")
         self._file = Path(self._folder.name) / "network.toml"
 
@@ -112,6 +114,7 @@ class Processes:
             start_new_session=True,  # Ctrl-C is for us: we stop them in good order.
         )
         self._running[broker] = process
+        self._starting.add(broker)
         if listener is not None:
             listener.close()
         assert process.stdout is not None
@@ -120,8 +123,35 @@ class Processes:
             if ANSWERS.encode() in line:
                 self._http[broker] = word
             elif LINKED.encode() in line:
+                self._starting.discard(broker)
                 return
-        raise GodwitError(f"broker {broker} ended with code {await process.wait()}")
+        code = await process.wait()
+        self._forget(broker, process)
+        raise GodwitError(f"broker {broker} ended with code {code}")
+
+    async def restart(self, broker: str) -> None:
+        """Start one broker that has ended, at the same addresses, and wait for its links."""
+        settings, http = self.network.of(broker), self._http.get(broker)
+        if settings.http is not None and http is not None:  # Its port may have been any free one.
+            again = msgspec.structs.replace(settings, http=http.removeprefix("http://"))
+            brokers = [again if each is settings else each for each in self.network.broker]
+            self.network = msgspec.structs.replace(self.network, broker=brokers)
+            self._file.write_text(dump_network(self.network))
+        await self.start(broker)
+
+    async def wait(self, broker: str) -> int:
+        """Wait until a broker ends by itself; the answer is its exit code."""
+        process = self._running[broker]
+        code = await process.wait()
+        self._forget(broker, process)
+        return code
+
+    def _forget(self, broker: str, process: asyncio.subprocess.Process) -> None:
+        """A process has ended by itself, unless we have ended it meanwhile."""
+        if self._running.get(broker) is process:
+            del self._running[broker]
+            self._starting.discard(broker)
+            let_go(process)
 
     async def join(self, broker: BrokerSettings) -> None:
         """Start another broker, which dials its links, and wait until they are up."""
@@ -156,6 +186,7 @@ class Processes:
     async def kill(self, broker: str, by: signal.Signals = signal.SIGKILL) -> int:
         """End one broker as a crash would, or otherwise; the answer is its exit code."""
         process = self._running.pop(broker)
+        self._starting.discard(broker)
         process.send_signal(by)
         code = await process.wait()
         let_go(process)
@@ -171,7 +202,11 @@ class Processes:
         codes = await asyncio.gather(*waiting)
         self._close_listeners()
         self._folder.cleanup()
-        return dict(zip(running, codes, strict=True))
+        # One that was stopped while it started may not have been able to end in good order.
+        return {
+            broker: 0 if broker in self._starting else code
+            for broker, code in zip(running, codes, strict=True)
+        }
 
 
 async def ended(process: asyncio.subprocess.Process) -> int:

@@ -78,8 +78,13 @@ class Service:
 
     async def wait(self) -> int:
         """Wait until it ends by itself; the answer is its exit code."""
-        assert self._process is not None, "it does not run"
-        return await self._process.wait()
+        process = self._process
+        assert process is not None, "it does not run"
+        code = await process.wait()
+        if self._process is process:
+            self._process = None
+            let_go(process)
+        return code
 
     async def kill(self) -> None:
         """End it as a crash would."""

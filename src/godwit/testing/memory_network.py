@@ -107,10 +107,15 @@ class MemoryNetwork:
         return f"{SCHEME}{broker}"
 
     def connect(
-        self, broker: str = "B1", *, name: str | None = None, fall_back_s: float = FALL_BACK_S
+        self,
+        broker: str = "B1",
+        *others: str,
+        name: str | None = None,
+        fall_back_s: float = FALL_BACK_S,
     ) -> Client:
-        """A client of `broker`, as `godwit.connect` makes one."""
-        return Client(self.url(broker), resolve=self._resolve, name=name, fall_back_s=fall_back_s)
+        """A client of `broker`, or else of one of the others, as `godwit.connect` makes one."""
+        homes = map(self.url, (broker, *others))
+        return Client(*homes, resolve=self._resolve, name=name, fall_back_s=fall_back_s)
 
     def _resolve(self, url: str) -> Opener:
         return self._opener(self._network.of(url.removeprefix(SCHEME)).id)

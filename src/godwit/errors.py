@@ -4,6 +4,7 @@ GodwitError
   PeerError         a peer broke the protocol: log it, drop the connection, go on
   UnreachableError  a broker or server does not answer
   RefusedError      a broker or server refused a request: names the request and the rule
+    TakenOverError    another client has taken over the name of this one, which has ended
   NotReadyError     the network was not complete in time: names the brokers that are missing
   StayedError       a client could not move and stays at its broker: names the reason
   UsageError        the caller asked for something impossible: says what is possible
@@ -30,6 +31,10 @@ class UnreachableError(GodwitError):
 
 class RefusedError(GodwitError):
     """A broker or server refused a request."""
+
+
+class TakenOverError(RefusedError):
+    """Another client has taken over the name of this one; its session has ended."""
 
 
 class NotReadyError(GodwitError):

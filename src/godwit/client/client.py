@@ -41,7 +41,7 @@ from godwit.client.live_move import Moved
 from godwit.client.mover import MOVE_S, Mover
 from godwit.client.readiness import Readiness
 from godwit.client.round_trips import Pinger
-from godwit.client.stream_endpoint import NumberedFrame
+from godwit.client.stream_endpoint import ClaimedName, NumberedFrame
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults, check_arguments
 from godwit.content.filters import Filter
 from godwit.content.link_messages import NetworkStatus
@@ -56,7 +56,13 @@ from godwit.content.messages import (
     Swept,
 )
 from godwit.content.values import Value
-from godwit.errors import GodwitError, RefusedError, UnreachableError, UsageError
+from godwit.errors import (
+    GodwitError,
+    RefusedError,
+    TakenOverError,
+    UnreachableError,
+    UsageError,
+)
 from godwit.migration.move import Phase
 from godwit.protocol.addresses import separate
 from godwit.protocol.call import Opener, url_opener
@@ -73,6 +79,7 @@ CONNECT_S = 10.0
 def connect(
     *urls: str | Sequence[str],
     name: str | None = None,
+    take_over: bool = False,
     location: tuple[float, float] | None = None,
     connect_s: float = CONNECT_S,
     fall_back_s: float = FALL_BACK_S,
@@ -83,8 +90,13 @@ def connect(
     broker that refuses, or does not answer, is followed by the next one: at first at once, later
     when it has refused, or has not answered for `fall_back_s`, as the session may be resumed there.
 
-    `name` is unique in the network; without one, a random name is used.  A client that has moved
-    and cannot reach its broker for `fall_back_s` also tries the brokers where it was before.
+    `name` belongs to one session in the whole network; without one, a random name is used.  While
+    another client of this name is connected anywhere, this one is refused; with `take_over` it ends
+    the other one, whose application gets a TakenOverError.  A client that has crashed or was closed
+    does not hold its name.
+
+    A client that has moved and cannot reach its broker for `fall_back_s` also tries the brokers
+    where it was before.
 
     `bcs+http://HOST:PORT` is the address of a coordinator.  It is asked for a broker when the
     client connects, and again if that broker cannot be reached for `fall_back_s`.  It may take the
@@ -105,6 +117,7 @@ def connect(
         resolve=url_opener,
         name=name,
         incarnation=incarnation,
+        take_over=take_over,
         connect_s=connect_s,
         fall_back_s=fall_back_s,
     )
@@ -127,6 +140,7 @@ class Client:
         resolve: Callable[[str], Opener],
         name: str | None = None,
         incarnation: str | None = None,
+        take_over: bool = False,
         connect_s: float = CONNECT_S,
         fall_back_s: float = FALL_BACK_S,
     ) -> None:
@@ -138,7 +152,10 @@ class Client:
         self.name = name or _random_name()
         if incarnation is None:
             incarnation = new_incarnation() if name else ""
-        self.session = ClientSession(self.name, incarnation=incarnation)
+        if take_over and not incarnation:
+            raise UsageError("take_over=True needs a name: say whose session ends, name=...")
+        claimed = ClaimedName(incarnation, take_over) if incarnation else None
+        self.session = ClientSession(self.name, incarnation=incarnation, claimed=claimed)
         self.on_publication: Callable[[Publication, int], None] | None = None
         """Called with each new publication and its hops, before subscriptions receive it."""
         places = [
@@ -154,6 +171,7 @@ class Client:
         self._readiness = Readiness(self)
         self._connect_s = connect_s
         self._state = _State.NEW
+        self._taken_over: TakenOverError | None = None
         self._progress: asyncio.Future[None] | None = None
         self._awaited: dict[AdvertisementId, asyncio.Future[None]] = {}
         self._refusals: list[Refusal] = []
@@ -167,6 +185,8 @@ class Client:
         if self._state is not _State.NEW:
             raise UsageError("a client can be entered once; make another one")
         await self.broker_connection.open(self._connect_s)
+        if self._taken_over is not None:  # At once.
+            raise self._taken_over
         self._state = _State.OPEN
         return self
 
@@ -189,6 +209,8 @@ class Client:
         and RefusedError if it refused a publication.
         """
         if self._state is not _State.OPEN:
+            if self._taken_over is not None and self.session.unacknowledged:
+                raise self._taken_over
             return
         trouble: GodwitError | None = None
         try:
@@ -210,13 +232,23 @@ class Client:
         self._pinger.close()
         self._end_all()
 
-    def _end_all(self) -> None:
-        closed = UsageError("the client was closed")
+    def _end_all(self, error: GodwitError | None = None) -> None:
+        closed = error or UsageError("the client was closed")
         self._dispatch.fail_all(closed)
         for awaited in self._awaited.values():
             if not awaited.done():
                 awaited.set_exception(closed)
         self.on_progress()
+
+    def on_taken_over(self, error: TakenOverError) -> None:
+        """Another client has the name of this one: whatever waits raises that."""
+        if self._taken_over is None and self._state is not _State.CLOSED:
+            self._taken_over = TakenOverError(f"the client {self.name} has ended: {error}")
+            self._state = _State.CLOSED
+            self.broker_connection.abort()
+            self._mover.abort()
+            self._pinger.close()
+            self._end_all(self._taken_over)
 
     async def _last_flush(self) -> GodwitError | None:
         """The error to raise, if any."""
@@ -236,6 +268,8 @@ class Client:
         return None
 
     def check_open(self) -> None:
+        if self._taken_over is not None:
+            raise self._taken_over
         if self._state is not _State.OPEN:
             raise UsageError(f"the client {self._state.value}; use it inside `async with`")
 
@@ -333,6 +367,8 @@ class Client:
         that are away: from then on no single failure can lose it.  Raises RefusedError if the
         broker has refused one since the last flush.
         """
+        if self._taken_over is not None:
+            raise self._taken_over
         self.broker_connection.flush()
         await self._until(lambda: self.session.is_idle)
         if self._refusals:

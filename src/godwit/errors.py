@@ -4,6 +4,7 @@ GodwitError
   PeerError         a peer broke the protocol: log it, drop the connection, go on
   UnreachableError  a broker or server does not answer
   RefusedError      a broker or server refused a request: names the request and the rule
+    EndedError        ... or has ended what it had granted: a subscription, a session
   NotReadyError     the network was not complete in time: names the brokers that are missing
   StayedError       a client could not move and stays at its broker: names the reason
   UsageError        the caller asked for something impossible: says what is possible
@@ -30,6 +31,10 @@ class UnreachableError(GodwitError):
 
 class RefusedError(GodwitError):
     """A broker or server refused a request."""
+
+
+class EndedError(RefusedError):
+    """A broker or server has ended what it had granted before: a subscription, a session."""
 
 
 class NotReadyError(GodwitError):

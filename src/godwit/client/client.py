@@ -109,9 +109,10 @@ def _random_name() -> str:
 
 
 class _State(Enum):
-    NEW = "is not connected yet"
-    OPEN = "is open"
-    CLOSED = "was closed"
+    NEW = "the client is not connected yet: use it inside `async with`"
+    OPENING = "the client is still connecting: wait until `async with` has entered it"
+    OPEN = "the client is open"
+    CLOSED = "the client was closed: make another one with godwit.connect()"
 
 
 class Client:
@@ -146,6 +147,8 @@ class Client:
         self._progress: asyncio.Future[None] | None = None
         self._awaited: dict[AdvertisementId, asyncio.Future[None]] = {}
         self._refusals: list[Refusal] = []
+        self._ended: GodwitError | None = None
+        """Why the session was ended, unless the application has closed the client."""
 
     @property
     def restarts(self) -> int:
@@ -154,8 +157,14 @@ class Client:
 
     async def __aenter__(self) -> Self:
         if self._state is not _State.NEW:
-            raise UsageError("a client can be entered once; make another one")
-        await self.broker_connection.open(self._connect_s)
+            raise UsageError("a client can be entered once; make another one with godwit.connect()")
+        self._state = _State.OPENING
+        try:
+            await self.broker_connection.open(self._connect_s)
+        except BaseException:
+            self._state = _State.CLOSED
+            raise
+        self._check_not_closed()  # Another task may have closed it meanwhile.
         self._state = _State.OPEN
         return self
 
@@ -175,9 +184,11 @@ class Client:
         """Send what was published, then end the session and everything that it holds.
 
         Raises UnreachableError if the broker has not acknowledged everything within `connect_s`,
-        and RefusedError if it refused a publication.
+        RefusedError if it refused a publication, and EndedError if the broker has ended the
+        session before it had acknowledged everything.
         """
         if self._state is not _State.OPEN:
+            await self._close_unopened()
             return
         trouble: GodwitError | None = None
         try:
@@ -191,6 +202,14 @@ class Client:
         if trouble is not None:
             raise trouble
 
+    async def _close_unopened(self) -> None:
+        ended, self._ended = self._ended, None
+        if self._state is not _State.CLOSED:
+            self._state = _State.CLOSED
+            await self.broker_connection.close()
+        elif ended is not None and self.session.unacknowledged:
+            raise ended
+
     def abort(self) -> None:
         """Disconnect at once and without notice, as if the process had died."""
         self._state = _State.CLOSED
@@ -199,12 +218,18 @@ class Client:
         self._pinger.close()
         self._end_all()
 
+    def end(self, error: GodwitError) -> None:
+        """The broker has ended the session: everything that waits, and every later call, raises."""
+        if self._state is not _State.CLOSED:
+            self._ended = error
+            self.abort()
+
     def _end_all(self) -> None:
-        closed = UsageError("the client was closed")
-        self._dispatch.fail_all(closed)
+        error = self._ended or UsageError(_State.CLOSED.value)
+        self._dispatch.fail_all(error)
         for awaited in self._awaited.values():
             if not awaited.done():
-                awaited.set_exception(closed)
+                awaited.set_exception(error)
         self.on_progress()
 
     async def _last_flush(self) -> GodwitError | None:
@@ -225,8 +250,14 @@ class Client:
         return None
 
     def check_open(self) -> None:
+        """Raise the reason why the client cannot be used now, if there is one."""
         if self._state is not _State.OPEN:
-            raise UsageError(f"the client {self._state.value}; use it inside `async with`")
+            self._check_not_closed()
+            raise UsageError(self._state.value)
+
+    def _check_not_closed(self) -> None:
+        if self._state is _State.CLOSED:
+            raise UsageError(self._state.value) if self._ended is None else self._ended
 
     def flush_soon(self) -> None:
         """Send what is pending, in the next turn of the event loop."""
@@ -322,6 +353,7 @@ class Client:
         that are away: from then on no single failure can lose it.  Raises RefusedError if the
         broker has refused one since the last flush.
         """
+        self.check_open()
         self.broker_connection.flush()
         await self._until(lambda: self.session.is_idle)
         if self._refusals:
@@ -339,10 +371,12 @@ class Client:
     # -- subscribing ---------------------------------------------------------------------------
 
     def subscribe(self, *filters: str | Filter) -> Events:
-        """What any of the filters matches, each publication once; to be entered with `async with`.
+        """What any of the filters matches, each publication once.
 
-        Publications of other clients only: a client does not receive its own.
+        To be entered with `async with`, or iterated as it is; see `Events`.  Publications of other
+        clients only: a client does not receive its own.
         """
+        self._check_not_closed()
         if not filters:
             raise UsageError("subscribe needs at least one filter")
         parsed = tuple(map(_parsed, filters))
@@ -351,7 +385,8 @@ class Client:
         return Events(self._dispatch, parsed)
 
     def subscribe_channel(self, channel: str, /, **arguments: Value) -> ChannelEvents:
-        """The results of a channel for these arguments; to be entered with `async with`."""
+        """The results of a channel for these arguments; to be used like `subscribe`."""
+        self._check_not_closed()
         return ChannelEvents(self._dispatch, channel, check_arguments(arguments))
 
     def awaiting_notice(self) -> AbstractContextManager[None]:
@@ -398,12 +433,11 @@ class Client:
                 assert_never(message)
 
     def _on_refusal(self, refusal: Refusal) -> None:
-        error = RefusedError(f"{refusal.about}: {refusal.reason}")
         awaited = self._awaited.get(AdvertisementId(refusal.about))
         if awaited is not None:
             if not awaited.done():
-                awaited.set_exception(error)
-        elif not self._dispatch.fail(refusal.about, error):
+                awaited.set_exception(RefusedError(f"{refusal.about}: {refusal.reason}"))
+        elif not self._dispatch.fail(refusal.about, refusal.reason):
             self._refusals.append(refusal)
         self.on_progress()
 
@@ -415,4 +449,9 @@ class Client:
 
 
 def _parsed(filter: str | Filter) -> Filter:
-    return Filter.parse(filter) if isinstance(filter, str) else filter
+    if isinstance(filter, Filter):
+        return filter
+    if not isinstance(filter, str):
+        kind = type(filter).__name__
+        raise UsageError(f"a filter is a text, or a Filter; got a {kind}: give several one by one")
+    return Filter.parse(filter)

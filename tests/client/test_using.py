@@ -286,7 +286,7 @@ CALLS: dict[str, Callable[[Client], Awaitable[object]]] = {
     "unadvertise": lambda client: client.unadvertise(AdvertisementId("a/a1")),
     "publish": lambda client: client.publish({"x": 1}),
     "flush": lambda client: client.flush(),
-    "move": lambda client: client.move("godwit://127.0.0.1:1"),
+    "move": lambda client: client.move("memory://B2", within_s=60.0),
     "iterate": lambda client: anext(client.subscribe(X)),
     "in_effect": lambda client: client.subscribe(X).in_effect(),
     "enter": lambda client: client.subscribe(X).__aenter__(),
@@ -303,7 +303,7 @@ def impatient(network: MemoryNetwork, connect_s: float) -> Client:
 @pytest.mark.parametrize("state", ["new", "closed", "aborted", "failed", "closed and new"])
 def test_a_client_that_is_not_open_says_so(call: str, state: str) -> None:
     async def history() -> None:
-        async with MemoryNetwork(cluster=MemoryCluster()) as network:
+        async with MemoryNetwork(chain(2), cluster=MemoryCluster()) as network:
             client = impatient(network, 0.05)
             if state == "failed":
                 network.crash("B1")
@@ -331,11 +331,12 @@ def test_who_waits_is_told_when_the_client_is_closed(call: str, by: str) -> None
     """The broker does not answer; another task closes the client, or the broker ends it."""
 
     async def history() -> None:
-        async with MemoryNetwork(cluster=MemoryCluster()) as network:
+        async with MemoryNetwork(chain(2), cluster=MemoryCluster()) as network:
             client = impatient(network, 0.05)
             await client.__aenter__()
             id = await client.advertise(X)
-            network.crash("B1")
+            for broker in ("B1", "B2"):
+                network.crash(broker)
             await client.publish({"x": 1})
             calls = CALLS | {"unadvertise": lambda client: client.unadvertise(id)}
             waits = asyncio.ensure_future(calls[call](client))

@@ -23,6 +23,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from enum import Enum
 from types import TracebackType
 from typing import Self, assert_never
@@ -149,6 +150,7 @@ class Client:
         self._refusals: list[Refusal] = []
         self._ended: GodwitError | None = None
         """Why the session was ended, unless the application has closed the client."""
+        self._has_told_loss = False
 
     @property
     def restarts(self) -> int:
@@ -203,12 +205,12 @@ class Client:
             raise trouble
 
     async def _close_unopened(self) -> None:
-        ended, self._ended = self._ended, None
         if self._state is not _State.CLOSED:
             self._state = _State.CLOSED
             await self.broker_connection.close()
-        elif ended is not None and self.session.unacknowledged:
-            raise ended
+        elif self._ended is not None and self.session.unacknowledged and not self._has_told_loss:
+            self._has_told_loss = True
+            raise copy(self._ended)
 
     def abort(self) -> None:
         """Disconnect at once and without notice, as if the process had died."""
@@ -229,7 +231,7 @@ class Client:
         self._dispatch.fail_all(error)
         for awaited in self._awaited.values():
             if not awaited.done():
-                awaited.set_exception(error)
+                awaited.set_exception(copy(error))
         self.on_progress()
 
     async def _last_flush(self) -> GodwitError | None:
@@ -257,7 +259,8 @@ class Client:
 
     def _check_not_closed(self) -> None:
         if self._state is _State.CLOSED:
-            raise UsageError(self._state.value) if self._ended is None else self._ended
+            # A copy for each caller: one that is raised twice collects the tracebacks of both.
+            raise UsageError(self._state.value) if self._ended is None else copy(self._ended)
 
     def flush_soon(self) -> None:
         """Send what is pending, in the next turn of the event loop."""

@@ -14,13 +14,13 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from godwit.client.inbox import (
-    AnyInbox,
+from godwit.client.event_queue import (
+    AnyQueue,
     ChannelEvent,
-    ChannelInbox,
+    ChannelQueue,
     Event,
-    FilterInbox,
-    Inbox,
+    EventQueue,
+    FilterQueue,
 )
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults, ChannelSubscriptionId
 from godwit.content.filters import Filter
@@ -40,49 +40,49 @@ class EventDispatch:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._session = client.session
-        self._inboxes: dict[SubscriptionId, FilterInbox] = {}
+        self._queues: dict[SubscriptionId, FilterQueue] = {}
         self._index: MatchingIndex[SubscriptionId] = MatchingIndex()
-        self._only: FilterInbox | None = None
+        self._only: FilterQueue | None = None
         self._was_unsubscribed = False
-        self._channels: dict[ChannelSubscriptionId, ChannelInbox] = {}
-        self._crowded: set[Inbox[Event] | Inbox[ChannelEvent]] = set()
+        self._channels: dict[ChannelSubscriptionId, ChannelQueue] = {}
+        self._crowded: set[EventQueue[Event] | EventQueue[ChannelEvent]] = set()
         self._notices_awaited = 0
 
     # -- called by events ----------------------------------------------------------------------
 
-    def begin(self, filters: tuple[Filter, ...]) -> FilterInbox:
+    def begin(self, filters: tuple[Filter, ...]) -> FilterQueue:
         self._client.check_open()
         ids = tuple(map(self._session.subscribe, filters))
-        inbox = FilterInbox(filters, ids)
+        queue = FilterQueue(filters, ids)
         for id, filter in zip(ids, filters, strict=True):
-            self._inboxes[id] = inbox
+            self._queues[id] = queue
             self._index.add(id, filter)
         self._find_only()
         self._client.flush_soon()
-        return inbox
+        return queue
 
-    def begin_channel(self, channel: str, arguments: dict[str, Value]) -> ChannelInbox:
+    def begin_channel(self, channel: str, arguments: dict[str, Value]) -> ChannelQueue:
         self._client.check_open()
         id = self._session.subscribe_channel(channel, arguments).id
-        inbox = self._channels[id] = ChannelInbox(channel, id)
+        queue = self._channels[id] = ChannelQueue(channel, id)
         self._client.flush_soon()
-        return inbox
+        return queue
 
-    def finish(self, inbox: Inbox[Event] | Inbox[ChannelEvent]) -> None:
+    def finish(self, queue: EventQueue[Event] | EventQueue[ChannelEvent]) -> None:
         """The application has ended a subscription."""
-        inbox.end(UsageError("the subscription has ended; subscribe again"))
-        if isinstance(inbox, FilterInbox):
-            self._remove(inbox)
-        elif isinstance(inbox, ChannelInbox) and self._channels.pop(inbox.id, None) is not None:
-            self._session.unsubscribe_channel(inbox.id)
-        inbox.is_crowded = False
-        self._crowded.discard(inbox)
+        queue.end(UsageError("the subscription has ended; subscribe again"))
+        if isinstance(queue, FilterQueue):
+            self._remove(queue)
+        elif isinstance(queue, ChannelQueue) and self._channels.pop(queue.id, None) is not None:
+            self._session.unsubscribe_channel(queue.id)
+        queue.is_crowded = False
+        self._crowded.discard(queue)
         self._client.keep_pace()
         self._client.flush_soon()
 
-    def _remove(self, inbox: FilterInbox) -> None:
-        for id in inbox.ids:
-            if self._inboxes.pop(id, None) is not None:
+    def _remove(self, queue: FilterQueue) -> None:
+        for id in queue.ids:
+            if self._queues.pop(id, None) is not None:
                 self._index.remove(id)
                 self._session.unsubscribe(id)
         self._was_unsubscribed = True
@@ -90,9 +90,9 @@ class EventDispatch:
 
     def _find_only(self) -> None:
         """While there has been one subscription only, every publication is for it."""
-        inboxes = set(self._inboxes.values())
-        is_alone = len(inboxes) == 1 and not self._was_unsubscribed
-        self._only = inboxes.pop() if is_alone else None
+        queues = set(self._queues.values())
+        is_alone = len(queues) == 1 and not self._was_unsubscribed
+        self._only = queues.pop() if is_alone else None
 
     # -- pace ----------------------------------------------------------------------------------
 
@@ -112,17 +112,17 @@ class EventDispatch:
             self._notices_awaited -= 1
             self._client.keep_pace()
 
-    def _check_crowded(self, inbox: AnyInbox) -> None:
-        if len(inbox.waiting) > EVENTS_WAITING_MAX:  # B1
-            inbox.is_crowded = True
-            self._crowded.add(inbox)
+    def _check_crowded(self, queue: AnyQueue) -> None:
+        if len(queue.waiting) > EVENTS_WAITING_MAX:  # B1
+            queue.is_crowded = True
+            self._crowded.add(queue)
             self._client.keep_pace()
 
-    def on_taken_while_crowded(self, inbox: Inbox[Event] | Inbox[ChannelEvent]) -> None:
+    def on_taken_while_crowded(self, queue: EventQueue[Event] | EventQueue[ChannelEvent]) -> None:
         """The application has read an event."""
-        if len(inbox.waiting) <= EVENTS_WAITING_MAX // 2:  # B1
-            inbox.is_crowded = False
-            self._crowded.discard(inbox)
+        if len(queue.waiting) <= EVENTS_WAITING_MAX // 2:  # B1
+            queue.is_crowded = False
+            self._crowded.discard(queue)
             self._client.keep_pace()
 
     # -- called by the client ------------------------------------------------------------------
@@ -139,52 +139,52 @@ class EventDispatch:
         if self._only is not None:
             self._put(self._only, event)
             return
-        for inbox in {self._inboxes[id] for id in self._index.match(publication.content)}:
-            self._put(inbox, event)
+        for queue in {self._queues[id] for id in self._index.match(publication.content)}:
+            self._put(queue, event)
 
-    def _put(self, inbox: FilterInbox, event: Event) -> None:
-        inbox.put(event)
-        self._check_crowded(inbox)
+    def _put(self, queue: FilterQueue, event: Event) -> None:
+        queue.put(event)
+        self._check_crowded(queue)
 
     def deliver_results(self, results: ChannelResults) -> None:
-        inbox = self._channels.get(results.id)
-        if inbox is None:
+        queue = self._channels.get(results.id)
+        if queue is None:
             return
         for row, content in enumerate(results.rows, results.first):
-            inbox.put(
-                ChannelEvent(content, inbox.channel, results.execution, row, results.executed_s)
+            queue.put(
+                ChannelEvent(content, queue.channel, results.execution, row, results.executed_s)
             )
-        self._check_crowded(inbox)
+        self._check_crowded(queue)
 
     def confirm(self, id: SubscriptionId) -> None:
         """A subscription is in effect."""
-        inbox = self._inboxes.get(id)
-        if inbox is not None:
-            inbox.confirm_one(id)
+        queue = self._queues.get(id)
+        if queue is not None:
+            queue.confirm_one(id)
 
     def confirm_channel(self, notice: ChannelInEffect) -> None:
-        inbox = self._channels.get(notice.id)
-        if inbox is not None:
-            inbox.begin(notice.start)
+        queue = self._channels.get(notice.id)
+        if queue is not None:
+            queue.begin(notice.start)
 
     def count_dropped(self, count: int) -> None:
         """The broker has dropped publications, for any of the subscriptions."""
-        for inbox in set(self._inboxes.values()):
-            inbox.dropped += count
+        for queue in set(self._queues.values()):
+            queue.dropped += count
 
     def fail(self, about: str, reason: str) -> bool:
         """The broker refused a subscription, or ended it; False if it is none of these."""
-        inbox = self._inboxes.get(SubscriptionId(about)) or self._channels.get(
+        queue = self._queues.get(SubscriptionId(about)) or self._channels.get(
             ChannelSubscriptionId(about)
         )
-        if inbox is None:
+        if queue is None:
             return False
-        inbox.fail(reason)
-        self.finish(inbox)  # Of several filters, those that were not refused end as well.
+        queue.fail(reason)
+        self.finish(queue)  # Of several filters, those that were not refused end as well.
         return True
 
     def fail_all(self, error: GodwitError) -> None:
         """The client is closed; nothing more follows."""
-        inboxes: set[AnyInbox] = {*self._inboxes.values(), *self._channels.values()}
-        for inbox in inboxes:
-            inbox.end(error)
+        queues: set[AnyQueue] = {*self._queues.values(), *self._channels.values()}
+        for queue in queues:
+            queue.end(error)

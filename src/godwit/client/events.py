@@ -20,7 +20,7 @@ from collections.abc import Collection
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self
 
-from godwit.client.inbox import ChannelEvent, ChannelInbox, E, Event, FilterInbox, Inbox
+from godwit.client.event_queue import ChannelEvent, ChannelQueue, E, Event, EventQueue, FilterQueue
 from godwit.content.channel_messages import Position
 from godwit.content.filters import Filter
 from godwit.content.messages import SubscriptionId
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 class EventIterator(ABC, Generic[E]):
     def __init__(self, dispatch: EventDispatch) -> None:
         self._dispatch = dispatch
-        self._inbox: Inbox[E] | None = None
+        self._queue: EventQueue[E] | None = None
         self._is_entered = False
 
     @abstractmethod
-    def _subscribe(self) -> Inbox[E]: ...
+    def _subscribe(self) -> EventQueue[E]: ...
 
-    def _begun(self) -> Inbox[E]:
-        """The inbox; the subscription begins with the first call (V1)."""
-        inbox = self._inbox
-        if inbox is None:
-            inbox = self._inbox = self._subscribe()
-        return inbox
+    def _begun(self) -> EventQueue[E]:
+        """The queue; the subscription begins with the first call (V1)."""
+        queue = self._queue
+        if queue is None:
+            queue = self._queue = self._subscribe()
+        return queue
 
     async def __aenter__(self) -> Self:
-        if self._is_entered or (self._inbox is not None and self._inbox.error is not None):
+        if self._is_entered or (self._queue is not None and self._queue.error is not None):
             raise UsageError("a subscription can be entered once; subscribe again for another one")
         self._begun()
         self._is_entered = True
@@ -64,74 +64,74 @@ class EventIterator(ABC, Generic[E]):
 
     def __del__(self) -> None:
         """V2.  Python may call this in any thread."""
-        inbox = getattr(self, "_inbox", None)  # None if the constructor failed.
-        if inbox is not None and inbox.error is None and not self._is_entered:
+        queue = getattr(self, "_queue", None)  # None if the constructor failed.
+        if queue is not None and queue.error is None and not self._is_entered:
             with contextlib.suppress(RuntimeError):  # The loop is closed, and the client with it.
-                inbox.loop.call_soon_threadsafe(self._dispatch.finish, inbox)
+                queue.loop.call_soon_threadsafe(self._dispatch.finish, queue)
 
     @property
     def waiting(self) -> Collection[E]:
         """Events that have arrived and were not taken yet."""
-        return () if self._inbox is None else self._inbox.waiting
+        return () if self._queue is None else self._queue.waiting
 
     async def in_effect(self) -> None:
         """Return when everything that was subscribed to is delivered from now on.
 
         Raises RefusedError if the subscription is refused or was ended.
         """
-        inbox = self._begun()
+        queue = self._begun()
         with self._dispatch.awaiting_notice():
-            await inbox.in_effect()
+            await queue.in_effect()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> E:
-        inbox = self._inbox or self._begun()
-        while not inbox.waiting:
-            await inbox.arrival()
-        event = inbox.waiting.popleft()
-        if inbox.is_crowded:
-            self._dispatch.on_taken_while_crowded(inbox)
+        queue = self._queue or self._begun()
+        while not queue.waiting:
+            await queue.arrival()
+        event = queue.waiting.popleft()
+        if queue.is_crowded:
+            self._dispatch.on_taken_while_crowded(queue)
         return event
 
 
 class Events(EventIterator[Event]):
     """Publications that any of the filters matches."""
 
-    _inbox: FilterInbox | None
+    _queue: FilterQueue | None
 
     def __init__(self, dispatch: EventDispatch, filters: tuple[Filter, ...]) -> None:
         super().__init__(dispatch)
         self.filters = filters
 
-    def _subscribe(self) -> FilterInbox:
+    def _subscribe(self) -> FilterQueue:
         return self._dispatch.begin(self.filters)
 
     @property
     def ids(self) -> tuple[SubscriptionId, ...]:
         """Of each filter; empty until the subscription has begun."""
-        return () if self._inbox is None else tuple(self._inbox.ids)
+        return () if self._queue is None else tuple(self._queue.ids)
 
     @property
     def dropped(self) -> int:
         """Publications to this client that the broker could not keep, because the client was too
         slow or away for too long.  They may or may not have been for this subscription.
         """
-        return 0 if self._inbox is None else self._inbox.dropped
+        return 0 if self._queue is None else self._queue.dropped
 
 
 class ChannelEvents(EventIterator[ChannelEvent]):
     """The rows of a channel's results, for one choice of arguments."""
 
-    _inbox: ChannelInbox | None
+    _queue: ChannelQueue | None
 
     def __init__(self, dispatch: EventDispatch, channel: str, arguments: dict[str, Value]) -> None:
         super().__init__(dispatch)
         self.channel = channel
         self.arguments = arguments
 
-    def _subscribe(self) -> ChannelInbox:
+    def _subscribe(self) -> ChannelQueue:
         return self._dispatch.begin_channel(self.channel, self.arguments)
 
     @property
@@ -139,4 +139,4 @@ class ChannelEvents(EventIterator[ChannelEvent]):
         """The first execution whose rows are delivered, and the first row; None until it is in
         effect.
         """
-        return None if self._inbox is None else self._inbox.start
+        return None if self._queue is None else self._queue.start

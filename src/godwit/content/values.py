@@ -13,14 +13,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from functools import lru_cache
 from math import isfinite
 from typing import Annotated, TypeAlias
-from uuid import UUID
 
 import msgspec
 
@@ -159,27 +155,37 @@ def _plain_of_numpy(value: object) -> Value | None:
 
 def why_no_value(value: object) -> str:
     """What is wrong with a Python object that is not a value, and what to write instead."""
-    kind = type(value).__name__
     if value is None:
         return "None is not a value; leave the attribute out"
-    for kinds, hint in _HINTS:
-        if isinstance(value, kinds):
-            return f"{kind} is not a value; {hint}"
-    return f"{kind} is not a value; use a number, a string or a boolean"
+    names = [kind.__name__ for kind in type(value).__mro__]
+    hint = next((_HINTS[name] for name in names if name in _HINTS), None)
+    return f"{names[0]} is not a value; {hint or 'use a number, a string or a boolean'}"
 
 
-#: In this order: a datetime is a date.
-_HINTS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (Enum, "use its .value"),
-    (Decimal, "use its text, str(x), or float(x) if rounding is allowed"),
-    (Fraction, "use its text, str(x), or float(x) if rounding is allowed"),
-    (datetime, "use its ISO text, x.isoformat(), or seconds, x.timestamp()"),
-    ((date, time), "use its ISO text, x.isoformat()"),
-    (timedelta, "use seconds, x.total_seconds()"),
-    (UUID, "use its text, str(x)"),
-    ((bytes, bytearray, memoryview), "send bytes as the payload, or text such as x.hex()"),
-    ((list, tuple, set, frozenset, Mapping), "use an attribute for each part, or text"),
-)
+_AS_TEXT = "use its text, str(x)"
+_AS_ISO = "use its ISO text, x.isoformat()"
+_AS_PAYLOAD = "send bytes as the payload, or text such as x.hex()"
+_IN_PARTS = "use an attribute for each part, or text"
+#: By the name of a class or of one of its bases, so that their modules need not be imported.
+_HINTS = {
+    "Enum": "use its .value",
+    "Decimal": f"{_AS_TEXT}, or float(x) if rounding is allowed",
+    "Fraction": f"{_AS_TEXT}, or float(x) if rounding is allowed",
+    "datetime": f"{_AS_ISO}, or seconds, x.timestamp()",
+    "date": _AS_ISO,
+    "time": _AS_ISO,
+    "timedelta": "use seconds, x.total_seconds()",
+    "UUID": _AS_TEXT,
+    "bytes": _AS_PAYLOAD,
+    "bytearray": _AS_PAYLOAD,
+    "memoryview": _AS_PAYLOAD,
+    "list": _IN_PARTS,
+    "tuple": _IN_PARTS,
+    "set": _IN_PARTS,
+    "frozenset": _IN_PARTS,
+    "dict": _IN_PARTS,
+    "ndarray": _IN_PARTS,
+}
 
 
 def check_record(record: Mapping[str, object]) -> dict[str, Value]:

@@ -1,9 +1,9 @@
 """What has arrived for one subscription, and how the subscription ended.
 
-The client keeps an inbox while the subscription lasts; the application has the iterator that reads
+The client keeps a queue while the subscription lasts; the application has the iterator that reads
 from it (events.py).  So a subscription can end when the application has dropped the iterator.
 
-X1  An inbox that is over has an error: what a caller is told who waits for more.  If the
+X1  A queue that is over has an error: what a caller is told who waits for more.  If the
     application itself ended the subscription, it is a UsageError, and an iteration just stops.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from copy import copy
 from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -53,7 +54,7 @@ class ChannelEvent(msgspec.Struct, frozen=True):
 E = TypeVar("E", Event, ChannelEvent)
 
 
-class Inbox(Generic[E]):
+class EventQueue(Generic[E]):
     """Made in a running event loop."""
 
     def __init__(self) -> None:
@@ -77,14 +78,14 @@ class Inbox(Generic[E]):
         if self.error is None:
             await asyncio.shield(self._in_effect)
         if self.error is not None:
-            raise self.error.with_traceback(None)
+            raise copy(self.error)  # One for each caller: they collect tracebacks.
 
     async def arrival(self) -> None:
         """Return when there is an event; raise the error, or stop, if there will be none."""
         if self.error is not None:
             if isinstance(self.error, UsageError):
                 raise StopAsyncIteration
-            raise self.error.with_traceback(None)
+            raise copy(self.error)  # One for each caller: they collect tracebacks.
         if self._arrival is None:
             self._arrival = self.loop.create_future()
         await asyncio.shield(self._arrival)  # A caller that is cancelled may come back.
@@ -120,7 +121,7 @@ class Inbox(Generic[E]):
             self._arrival = None
 
 
-class FilterInbox(Inbox[Event]):
+class FilterQueue(EventQueue[Event]):
     def __init__(self, filters: Sequence[Filter], ids: Sequence[SubscriptionId]) -> None:
         super().__init__()
         self.filters = filters
@@ -139,7 +140,7 @@ class FilterInbox(Inbox[Event]):
             self.confirm()
 
 
-class ChannelInbox(Inbox[ChannelEvent]):
+class ChannelQueue(EventQueue[ChannelEvent]):
     def __init__(self, channel: str, id: ChannelSubscriptionId) -> None:
         super().__init__()
         self.channel = channel
@@ -156,4 +157,4 @@ class ChannelInbox(Inbox[ChannelEvent]):
         self.confirm()
 
 
-AnyInbox: TypeAlias = FilterInbox | ChannelInbox
+AnyQueue: TypeAlias = FilterQueue | ChannelQueue

@@ -6,6 +6,7 @@ from godwit.client import ChannelEvent, ChannelEvents, Client, Event, Events, Mo
 from godwit.content.filters import Filter, Relation
 from godwit.errors import (
     ContentError,
+    EndedError,
     GodwitError,
     NotReadyError,
     PeerError,
@@ -22,6 +23,7 @@ __all__ = [
     "ChannelEvents",
     "Client",
     "ContentError",
+    "EndedError",
     "Event",
     "Events",
     "Filter",

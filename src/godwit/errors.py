@@ -4,7 +4,8 @@ GodwitError
   PeerError         a peer broke the protocol: log it, drop the connection, go on
   UnreachableError  a broker or server does not answer
   RefusedError      a broker or server refused a request: names the request and the rule
-    TakenOverError    another client has taken over the name of this one, which has ended
+    EndedError        ... or has ended what it had granted: a subscription, a session
+      TakenOverError  another client has taken over the name of this one, which has ended
   NotReadyError     the network was not complete in time: names the brokers that are missing
   StayedError       a client could not move and stays at its broker: names the reason
   UsageError        the caller asked for something impossible: says what is possible
@@ -33,7 +34,11 @@ class RefusedError(GodwitError):
     """A broker or server refused a request."""
 
 
-class TakenOverError(RefusedError):
+class EndedError(RefusedError):
+    """A broker or server has ended what it had granted before: a subscription, a session."""
+
+
+class TakenOverError(EndedError):
     """Another client has taken over the name of this one; its session has ended."""
 
 

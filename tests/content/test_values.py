@@ -62,9 +62,9 @@ def test_a_value_is_a_number_a_string_or_a_boolean(value: Value, kind: Kind) -> 
         pytest.param(inf, "a: inf is not allowed; use a finite number", id="infinity"),
         pytest.param(-inf, "a: -inf is not allowed; use a finite number", id="minus infinity"),
         pytest.param("x" * (STRING_LENGTH_MAX + 1), "at most 4096 are allowed", id="a long string"),
-        pytest.param(None, "a: NoneType is not allowed", id="nothing"),
-        pytest.param(b"x", "a: bytes is not allowed", id="bytes"),
-        pytest.param([1], "a: list is not allowed", id="a list"),
+        pytest.param(None, "a: None is not a value; leave the attribute out", id="nothing"),
+        pytest.param(b"x", "a: bytes is not a value; send bytes as the payload", id="bytes"),
+        pytest.param([1], "a: list is not a value; use an attribute for each part", id="a list"),
     ],
 )
 def test_what_is_no_value_is_refused_everywhere(value: object, said: str) -> None:
@@ -178,7 +178,7 @@ def test_only_strings_have_parts(operator: Operator, operand: Value) -> None:
 )
 def test_a_comparison_takes_one_value(operator: Operator) -> None:
     for operand in (None, (1, 2), Kind.NUMBER):
-        with pytest.raises(ContentError, match="is not allowed; use a number"):
+        with pytest.raises(ContentError, match="is not a value; "):
             Predicate("a", operator, operand)
 
 

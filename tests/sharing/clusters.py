@@ -9,6 +9,7 @@ import msgspec
 
 from godwit.api.datacluster_api import (
     BrokerCreated,
+    ChannelDropped,
     CreateBroker,
     ExecutionRows,
     Granted,
@@ -43,7 +44,12 @@ class MemoryCluster:
         """Channels that there were."""
         self.is_away = False
         self.rows_per_pull = 1_000
+        self.first: Position = (0, 0)
+        self._last_id = -1
+        self._number = 0
+        """Of the last notice or drop."""
         self._notices: list[Notice] = []
+        self._drops: list[ChannelDropped] = []
         self._is_news = asyncio.Event()
 
     def execute(self, results: dict[int, list[Row]]) -> None:
@@ -53,16 +59,36 @@ class MemoryCluster:
             if rows:
                 self.rows[id][self.execution] = rows
         some = [id for id, rows in results.items() if rows]
+        self._number += 1
         self._notices.append(
             Notice(
-                number=len(self._notices) + 1,
+                number=self._number,
                 channel=CHANNEL,
                 execution=self.execution,
                 subscriptions=some,
             )
         )
+        self._announce()
+
+    def _announce(self) -> None:
         self._is_news.set()
         self._is_news = asyncio.Event()
+
+    def drop(self, channel: str) -> None:
+        """A channel is dropped, with all subscriptions; a notice tells brokers."""
+        self.dropped.add(channel)
+        self.ids.clear()
+        self._number += 1
+        self._drops.append(
+            ChannelDropped(number=self._number, channel=channel, through=self._last_id)
+        )
+        self._announce()
+
+    def create(self, channel: str) -> None:
+        """A channel is created again."""
+        self.dropped.discard(channel)
+        self.execution += 1
+        self.first = (self.execution + 1, 0)
 
     def forget(self, channel: str) -> None:
         """A channel is dropped, with all subscriptions; brokers hear so when they pull."""
@@ -77,7 +103,7 @@ class MemoryCluster:
         self._check()
         for holders in self.holders.values():
             holders.discard(request.broker)
-        return BrokerCreated(notices=len(self._notices))
+        return BrokerCreated(notices=self._number)
 
     async def subscribe(self, request: Subscribe) -> Subscribed:
         self._check()
@@ -89,13 +115,16 @@ class MemoryCluster:
         )
 
     def _grant(self, broker: str, channel: str, arguments: dict[str, Value]) -> Granted:
-        if channel != CHANNEL or channel in self.dropped:
+        if channel in self.dropped:
+            return Granted(error=f"channel {channel} was dropped")
+        if channel != CHANNEL:
             return Granted(error=f"there is no channel {channel}")
         n = arguments["n"]
         assert isinstance(n, int | float)
-        id = self.ids.setdefault(msgspec.json.encode(float(n)).decode(), len(self.ids))
+        id = self.ids.setdefault(msgspec.json.encode(float(n)).decode(), self._last_id + 1)
+        self._last_id = max(id, self._last_id)
         self.holders[id].add(broker)
-        return Granted(id=id, start=(self.execution + 1, 0))
+        return Granted(id=id, start=(self.execution + 1, 0), first=self.first)
 
     async def unsubscribe(self, request: Unsubscribe) -> None:
         self._check()
@@ -105,23 +134,31 @@ class MemoryCluster:
 
     async def notices(self, request: NoticesAfter) -> Notices:
         self._check()
-        if len(self._notices) <= request.after:
+        if self._number <= request.after:
             try:
                 async with asyncio.timeout(request.wait_s):
                     await self._is_news.wait()
             except TimeoutError:
                 pass
         self._check()
-        return Notices(notices=self._notices[request.after :], through=len(self._notices))
+        return Notices(
+            notices=[each for each in self._notices if each.number > request.after],
+            dropped=[each for each in self._drops if each.number > request.after],
+            through=self._number,
+        )
 
     async def pull(self, request: Pull) -> PullAnswer:
         await asyncio.sleep(0)
         self._check()
         for done in request.acknowledged:
             self.acknowledged[request.broker, done.id] = done.start
-        if self.dropped:
-            return PullAnswer(pulled=[], unknown=[pull.id for pull in request.pulls])
-        return PullAnswer(pulled=[self._pulled(pull.id, pull.start) for pull in request.pulls])
+        known = set() if self.dropped else set(self.ids.values())
+        return PullAnswer(
+            pulled=[
+                self._pulled(pull.id, pull.start) for pull in request.pulls if pull.id in known
+            ],
+            unknown=[pull.id for pull in request.pulls if pull.id not in known],
+        )
 
     def _pulled(self, id: int, start: Position) -> Pulled:
         results, end, left = list[ExecutionRows](), start, self.rows_per_pull

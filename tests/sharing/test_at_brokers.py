@@ -112,7 +112,8 @@ def test_a_channel_that_there_is_not_is_refused() -> None:
         ):
             with pytest.raises(RefusedError, match="there is no channel Nonsense"):
                 await events.in_effect()
-            assert [event async for event in events] == []
+            with pytest.raises(RefusedError, match="there is no channel Nonsense"):
+                await anext(events)
 
     run(history)
 

@@ -348,7 +348,7 @@ def test_a_subscription_that_the_data_cluster_drops_is_reported() -> None:
         waiting = asyncio.create_task(broker.results(session, wait_s=30))
         await until(lambda: broker.gateway._sessions[session].poll is not None)
         cluster.forget(CHANNEL)
-        assert (await waiting).ended == {id: f"there is no channel {CHANNEL}"}
+        assert (await waiting).ended == {id: f"channel {CHANNEL} was dropped"}
         cluster.dropped.clear()
         assert await broker.subscribe(session) != id
 

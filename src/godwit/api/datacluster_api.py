@@ -68,6 +68,9 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     """Why it is refused."""
 
+    first: Position = (0, 0)
+    """Earlier positions are of a channel of this name that was dropped."""
+
 
 class Subscribed(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions: list[Granted]
@@ -100,11 +103,22 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions: list[BackEndId]
 
 
+class ChannelDropped(msgspec.Struct, frozen=True, kw_only=True):
+    """A channel was dropped, with all its subscriptions."""
+
+    number: int
+    channel: str
+    through: int
+    """Subscriptions to a channel of this name up to this one ended.  Later ones are to a channel
+    that was created after that."""
+
+
 class Notices(msgspec.Struct, frozen=True, kw_only=True):
     """All notices up to the number `through`."""
 
     notices: list[Notice]
     through: int
+    dropped: list[ChannelDropped] = []
 
 
 class PullFrom(msgspec.Struct, frozen=True, kw_only=True):

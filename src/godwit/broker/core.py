@@ -93,6 +93,7 @@ from godwit.content.messages import (
     RoutingMessage,
     Swept,
 )
+from godwit.errors import UsageError
 
 T = TypeVar("T")
 
@@ -127,9 +128,12 @@ class Broker:
 
     def install(self, modules: Sequence[PolicyModule]) -> None:
         """Add modules to a broker without any; `Started` starts them."""
-        assert not self.modules, f"{self.name} has modules already"
+        if self.modules:
+            raise UsageError(f"{self.name} has modules already; install all of them at once")
         self.modules = {module.name: module for module in modules}
-        assert len(self.modules) == len(modules), "module names are unique within a broker"
+        if len(self.modules) != len(modules):
+            names = ", ".join(module.name for module in modules)
+            raise UsageError(f"two modules of {self.name} have the same name: {names}")
         self.sessions.taggers = {module.name: module.tag for module in modules if module.tags}
 
     def handle(self, stimulus: Stimulus, *, now_s: float) -> list[Effect]:

@@ -176,7 +176,7 @@ class Sessions:
         advertisement = session.in_effect.get(publication.advertisement)
         if advertisement is None:
             raise Refused(_why_not_in_effect(publication.advertisement, session))
-        if not advertisement.permits(content):
+        if not advertisement.permits_checked(content):
             raise Refused(advertisement.why_not_permitted(content))
         name = content.get("class")
         is_control = isinstance(name, str) and name.startswith(CONTROL_CLASS_PREFIX)

@@ -157,7 +157,7 @@ async def _pub(
 async def _advertise_for(client: Client, record: Record) -> None:
     """Advertise the class and the attributes of a record, unless it is permitted already."""
     held = client.session.advertisements.values()
-    if any(advertised.filter.permits(record) for advertised in held):
+    if any(advertised.filter.permits_checked(record) for advertised in held):
         return
     conditions = [
         f"class = {_quoted(value)}" if name == "class" and isinstance(value, str)

@@ -8,6 +8,7 @@ stream_endpoint.py       the client's end of the stream to one broker; pure
 client_session.py        a session that survives connections and brokers, of all these; pure
 broker_connection.py     the connection to a broker, re-established when it is lost
 coordinated.py           asks a coordinator which broker to use
+event_queue.py           what has arrived for one subscription, and how it ended
 events.py                what a subscription delivers, as an asynchronous iterator
 live_move.py             one move to another broker
 draining.py              leaving the old broker
@@ -22,7 +23,8 @@ durable_subscription.py  a subscription that acknowledges what the application h
 from __future__ import annotations
 
 from godwit.client.client import Client, connect
-from godwit.client.events import ChannelEvent, ChannelEvents, Event, Events
+from godwit.client.event_queue import ChannelEvent, Event
+from godwit.client.events import ChannelEvents, Events
 from godwit.client.live_move import Moved
 
 __all__ = ["ChannelEvent", "ChannelEvents", "Client", "Event", "Events", "Moved", "connect"]

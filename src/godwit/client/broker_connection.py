@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from godwit.client.stream_endpoint import NumberedFrame, StreamEndpoint
-from godwit.errors import PeerError, RefusedError, TakenOverError, UnreachableError
+from godwit.errors import PeerError, RefusedError, TakenOverError, UnreachableError, UsageError
 from godwit.protocol.backoff import Backoff
 from godwit.protocol.call import Call, Opener
 from godwit.protocol.connection import Connection
@@ -126,6 +126,7 @@ class BrokerConnection:
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._opened = opened
         self._keeper = asyncio.create_task(self._keep_connected(opened, within_s))
+        self._keeper.add_done_callback(lambda keeper: _settle(opened, keeper))
         try:
             async with asyncio.timeout(within_s):  # Of Python 3.11, `wait_for` may miss a cancel.
                 await opened
@@ -375,3 +376,10 @@ class BrokerConnection:
         if self.connection is not None:
             self.connection.close()
         self.on_lost("", broke_rules=False)
+
+
+def _settle(opened: asyncio.Future[None], keeper: asyncio.Task[None]) -> None:
+    """Another task than the one that waits for the connection has given it up, or it failed."""
+    if not opened.done():
+        error = None if keeper.cancelled() else keeper.exception()
+        opened.set_exception(error or UsageError("the client was closed before it was connected"))

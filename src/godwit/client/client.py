@@ -22,6 +22,7 @@ import contextlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from enum import Enum
 from types import TracebackType
 from typing import Self, assert_never
@@ -128,9 +129,10 @@ def _random_name() -> str:
 
 
 class _State(Enum):
-    NEW = "is not connected yet"
-    OPEN = "is open"
-    CLOSED = "was closed"
+    NEW = "the client is not connected yet: use it inside `async with`"
+    OPENING = "the client is still connecting: wait until `async with` has entered it"
+    OPEN = "the client is open"
+    CLOSED = "the client was closed: make another one with godwit.connect()"
 
 
 class Client:
@@ -171,10 +173,12 @@ class Client:
         self._readiness = Readiness(self)
         self._connect_s = connect_s
         self._state = _State.NEW
-        self._taken_over: TakenOverError | None = None
         self._progress: asyncio.Future[None] | None = None
         self._awaited: dict[AdvertisementId, asyncio.Future[None]] = {}
         self._refusals: list[Refusal] = []
+        self._ended: GodwitError | None = None
+        """Why the session was ended, unless the application has closed the client."""
+        self._has_told_loss = False
 
     @property
     def restarts(self) -> int:
@@ -183,10 +187,14 @@ class Client:
 
     async def __aenter__(self) -> Self:
         if self._state is not _State.NEW:
-            raise UsageError("a client can be entered once; make another one")
-        await self.broker_connection.open(self._connect_s)
-        if self._taken_over is not None:  # At once.
-            raise self._taken_over
+            raise UsageError("a client can be entered once; make another one with godwit.connect()")
+        self._state = _State.OPENING
+        try:
+            await self.broker_connection.open(self._connect_s)
+        except BaseException:
+            self._state = _State.CLOSED
+            raise
+        self._check_not_closed()  # Another task may have closed it meanwhile.
         self._state = _State.OPEN
         return self
 
@@ -206,11 +214,11 @@ class Client:
         """Send what was published, then end the session and everything that it holds.
 
         Raises UnreachableError if the broker has not acknowledged everything within `connect_s`,
-        and RefusedError if it refused a publication.
+        RefusedError if it refused a publication, and EndedError if the broker has ended the
+        session before it had acknowledged everything.
         """
         if self._state is not _State.OPEN:
-            if self._taken_over is not None and self.session.unacknowledged:
-                raise self._taken_over
+            await self._close_unopened()
             return
         trouble: GodwitError | None = None
         try:
@@ -224,6 +232,14 @@ class Client:
         if trouble is not None:
             raise trouble
 
+    async def _close_unopened(self) -> None:
+        if self._state is not _State.CLOSED:
+            self._state = _State.CLOSED
+            await self.broker_connection.close()
+        elif self._ended is not None and self.session.unacknowledged and not self._has_told_loss:
+            self._has_told_loss = True
+            raise copy(self._ended)
+
     def abort(self) -> None:
         """Disconnect at once and without notice, as if the process had died."""
         self._state = _State.CLOSED
@@ -232,23 +248,23 @@ class Client:
         self._pinger.close()
         self._end_all()
 
-    def _end_all(self, error: GodwitError | None = None) -> None:
-        closed = error or UsageError("the client was closed")
-        self._dispatch.fail_all(closed)
+    def end(self, error: GodwitError) -> None:
+        """The broker has ended the session: everything that waits, and every later call, raises."""
+        if self._state is not _State.CLOSED:
+            self._ended = error
+            self.abort()
+
+    def _end_all(self) -> None:
+        error = self._ended or UsageError(_State.CLOSED.value)
+        self._dispatch.fail_all(error)
         for awaited in self._awaited.values():
             if not awaited.done():
-                awaited.set_exception(closed)
+                awaited.set_exception(copy(error))
         self.on_progress()
 
     def on_taken_over(self, error: TakenOverError) -> None:
-        """Another client has the name of this one: whatever waits raises that."""
-        if self._taken_over is None and self._state is not _State.CLOSED:
-            self._taken_over = TakenOverError(f"the client {self.name} has ended: {error}")
-            self._state = _State.CLOSED
-            self.broker_connection.abort()
-            self._mover.abort()
-            self._pinger.close()
-            self._end_all(self._taken_over)
+        """Another client has the name of this one."""
+        self.end(TakenOverError(f"the client {self.name} has ended: {error}"))
 
     async def _last_flush(self) -> GodwitError | None:
         """The error to raise, if any."""
@@ -268,10 +284,15 @@ class Client:
         return None
 
     def check_open(self) -> None:
-        if self._taken_over is not None:
-            raise self._taken_over
+        """Raise the reason why the client cannot be used now, if there is one."""
         if self._state is not _State.OPEN:
-            raise UsageError(f"the client {self._state.value}; use it inside `async with`")
+            self._check_not_closed()
+            raise UsageError(self._state.value)
+
+    def _check_not_closed(self) -> None:
+        if self._state is _State.CLOSED:
+            # A copy for each caller: one that is raised twice collects the tracebacks of both.
+            raise UsageError(self._state.value) if self._ended is None else copy(self._ended)
 
     def flush_soon(self) -> None:
         """Send what is pending, in the next turn of the event loop."""
@@ -367,8 +388,7 @@ class Client:
         that are away: from then on no single failure can lose it.  Raises RefusedError if the
         broker has refused one since the last flush.
         """
-        if self._taken_over is not None:
-            raise self._taken_over
+        self.check_open()
         self.broker_connection.flush()
         await self._until(lambda: self.session.is_idle)
         if self._refusals:
@@ -386,10 +406,12 @@ class Client:
     # -- subscribing ---------------------------------------------------------------------------
 
     def subscribe(self, *filters: str | Filter) -> Events:
-        """What any of the filters matches, each publication once; to be entered with `async with`.
+        """What any of the filters matches, each publication once.
 
-        Publications of other clients only: a client does not receive its own.
+        To be entered with `async with`, or iterated as it is; see `Events`.  Publications of other
+        clients only: a client does not receive its own.
         """
+        self._check_not_closed()
         if not filters:
             raise UsageError("subscribe needs at least one filter")
         parsed = tuple(map(_parsed, filters))
@@ -398,7 +420,8 @@ class Client:
         return Events(self._dispatch, parsed)
 
     def subscribe_channel(self, channel: str, /, **arguments: Value) -> ChannelEvents:
-        """The results of a channel for these arguments; to be entered with `async with`."""
+        """The results of a channel for these arguments; to be used like `subscribe`."""
+        self._check_not_closed()
         return ChannelEvents(self._dispatch, channel, check_arguments(arguments))
 
     def awaiting_notice(self) -> AbstractContextManager[None]:
@@ -445,12 +468,11 @@ class Client:
                 assert_never(message)
 
     def _on_refusal(self, refusal: Refusal) -> None:
-        error = RefusedError(f"{refusal.about}: {refusal.reason}")
         awaited = self._awaited.get(AdvertisementId(refusal.about))
         if awaited is not None:
             if not awaited.done():
-                awaited.set_exception(error)
-        elif not self._dispatch.fail(refusal.about, error):
+                awaited.set_exception(RefusedError(f"{refusal.about}: {refusal.reason}"))
+        elif not self._dispatch.fail(refusal.about, refusal.reason):
             self._refusals.append(refusal)
         self.on_progress()
 
@@ -462,4 +484,9 @@ class Client:
 
 
 def _parsed(filter: str | Filter) -> Filter:
-    return Filter.parse(filter) if isinstance(filter, str) else filter
+    if isinstance(filter, Filter):
+        return filter
+    if not isinstance(filter, str):
+        kind = type(filter).__name__
+        raise UsageError(f"a filter is a text, or a Filter; got a {kind}: give several one by one")
+    return Filter.parse(filter)

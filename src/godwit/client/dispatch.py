@@ -14,70 +14,85 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from godwit.client.events import EVENTS_WAITING_MAX, ChannelEvent, ChannelEvents, Event, Events
+from godwit.client.event_queue import (
+    AnyQueue,
+    ChannelEvent,
+    ChannelQueue,
+    Event,
+    EventQueue,
+    FilterQueue,
+)
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults, ChannelSubscriptionId
+from godwit.content.filters import Filter
 from godwit.content.messages import Publication, SubscriptionId
+from godwit.content.values import Value
+from godwit.errors import GodwitError, UsageError
 from godwit.matching.index import MatchingIndex
 
 if TYPE_CHECKING:
     from godwit.client.client import Client
+
+#: Events that wait for the application; with more, the client acknowledges nothing.
+EVENTS_WAITING_MAX = 10_000
 
 
 class EventDispatch:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._session = client.session
-        self._events: dict[SubscriptionId, Events] = {}
+        self._queues: dict[SubscriptionId, FilterQueue] = {}
         self._index: MatchingIndex[SubscriptionId] = MatchingIndex()
-        self._only: Events | None = None
+        self._only: FilterQueue | None = None
         self._was_unsubscribed = False
-        self._channels: dict[ChannelSubscriptionId, ChannelEvents] = {}
-        self._crowded: set[Events | ChannelEvents] = set()
+        self._channels: dict[ChannelSubscriptionId, ChannelQueue] = {}
+        self._crowded: set[EventQueue[Event] | EventQueue[ChannelEvent]] = set()
         self._notices_awaited = 0
 
     # -- called by events ----------------------------------------------------------------------
 
-    def begin(self, events: Events) -> None:
+    def begin(self, filters: tuple[Filter, ...]) -> FilterQueue:
         self._client.check_open()
-        events.ids = tuple(map(self._session.subscribe, events.filters))
-        events.unconfirmed = set(events.ids)
-        for id, filter in zip(events.ids, events.filters, strict=True):
-            self._events[id] = events
+        ids = tuple(map(self._session.subscribe, filters))
+        queue = FilterQueue(filters, ids)
+        for id, filter in zip(ids, filters, strict=True):
+            self._queues[id] = queue
             self._index.add(id, filter)
         self._find_only()
         self._client.flush_soon()
+        return queue
 
-    def finish(self, events: Events) -> None:
-        for id in events.ids:
-            if self._events.pop(id, None) is not None:
+    def begin_channel(self, channel: str, arguments: dict[str, Value]) -> ChannelQueue:
+        self._client.check_open()
+        id = self._session.subscribe_channel(channel, arguments).id
+        queue = self._channels[id] = ChannelQueue(channel, id)
+        self._client.flush_soon()
+        return queue
+
+    def finish(self, queue: EventQueue[Event] | EventQueue[ChannelEvent]) -> None:
+        """The application has ended a subscription."""
+        queue.end(UsageError("the subscription has ended; subscribe again"))
+        if isinstance(queue, FilterQueue):
+            self._remove(queue)
+        elif isinstance(queue, ChannelQueue) and self._channels.pop(queue.id, None) is not None:
+            self._session.unsubscribe_channel(queue.id)
+        queue.is_crowded = False
+        self._crowded.discard(queue)
+        self._client.keep_pace()
+        self._client.flush_soon()
+
+    def _remove(self, queue: FilterQueue) -> None:
+        for id in queue.ids:
+            if self._queues.pop(id, None) is not None:
                 self._index.remove(id)
                 self._session.unsubscribe(id)
         self._was_unsubscribed = True
         self._find_only()
-        self._drop(events)
 
     def _find_only(self) -> None:
         """While there has been one subscription only, every publication is for it."""
-        events = set(self._events.values())
-        is_alone = len(events) == 1 and not self._was_unsubscribed
-        self._only = events.pop() if is_alone else None
-
-    def begin_channel(self, events: ChannelEvents) -> None:
-        self._client.check_open()
-        events.id = self._session.subscribe_channel(events.channel, events.arguments).id
-        self._channels[events.id] = events
-        self._client.flush_soon()
-
-    def finish_channel(self, events: ChannelEvents) -> None:
-        if self._channels.pop(events.id, None) is not None:
-            self._session.unsubscribe_channel(events.id)
-        self._drop(events)
-
-    def _drop(self, events: Events | ChannelEvents) -> None:
-        events.is_crowded = False
-        self._crowded.discard(events)
-        self._client.keep_pace()
-        self._client.flush_soon()
+        queues = set(self._queues.values())
+        is_alone = len(queues) == 1 and not self._was_unsubscribed
+        self._only = queues.pop() if is_alone else None
 
     # -- pace ----------------------------------------------------------------------------------
 
@@ -97,17 +112,17 @@ class EventDispatch:
             self._notices_awaited -= 1
             self._client.keep_pace()
 
-    def _check_crowded(self, events: Events | ChannelEvents) -> None:
-        if len(events.waiting) > EVENTS_WAITING_MAX:  # B1
-            events.is_crowded = True
-            self._crowded.add(events)
+    def _check_crowded(self, queue: AnyQueue) -> None:
+        if len(queue.waiting) > EVENTS_WAITING_MAX:  # B1
+            queue.is_crowded = True
+            self._crowded.add(queue)
             self._client.keep_pace()
 
-    def on_taken_while_crowded(self, events: Events | ChannelEvents) -> None:
+    def on_taken_while_crowded(self, queue: EventQueue[Event] | EventQueue[ChannelEvent]) -> None:
         """The application has read an event."""
-        if len(events.waiting) <= EVENTS_WAITING_MAX // 2:  # B1
-            events.is_crowded = False
-            self._crowded.discard(events)
+        if len(queue.waiting) <= EVENTS_WAITING_MAX // 2:  # B1
+            queue.is_crowded = False
+            self._crowded.discard(queue)
             self._client.keep_pace()
 
     # -- called by the client ------------------------------------------------------------------
@@ -124,52 +139,52 @@ class EventDispatch:
         if self._only is not None:
             self._put(self._only, event)
             return
-        for events in {self._events[id] for id in self._index.match(publication.content)}:
-            self._put(events, event)
+        for queue in {self._queues[id] for id in self._index.match(publication.content)}:
+            self._put(queue, event)
 
-    def _put(self, events: Events, event: Event) -> None:
-        events.put(event)
-        self._check_crowded(events)
+    def _put(self, queue: FilterQueue, event: Event) -> None:
+        queue.put(event)
+        self._check_crowded(queue)
 
     def deliver_results(self, results: ChannelResults) -> None:
-        events = self._channels.get(results.id)
-        if events is None:
+        queue = self._channels.get(results.id)
+        if queue is None:
             return
         for row, content in enumerate(results.rows, results.first):
-            event = ChannelEvent(
-                content, events.channel, results.execution, row, results.executed_s
+            queue.put(
+                ChannelEvent(content, queue.channel, results.execution, row, results.executed_s)
             )
-            events.put(event)
-        self._check_crowded(events)
+        self._check_crowded(queue)
 
     def confirm(self, id: SubscriptionId) -> None:
         """A subscription is in effect."""
-        events = self._events.get(id)
-        if events is not None:
-            events.confirm_one(id)
+        queue = self._queues.get(id)
+        if queue is not None:
+            queue.confirm_one(id)
 
     def confirm_channel(self, notice: ChannelInEffect) -> None:
-        events = self._channels.get(notice.id)
-        if events is not None:
-            events.start = events.start or notice.start
-            events.confirm()
+        queue = self._channels.get(notice.id)
+        if queue is not None:
+            queue.begin(notice.start)
 
     def count_dropped(self, count: int) -> None:
         """The broker has dropped publications, for any of the subscriptions."""
-        for events in set(self._events.values()):
-            events.dropped += count
+        for queue in set(self._queues.values()):
+            queue.dropped += count
 
-    def fail(self, about: str, error: Exception) -> bool:
-        """The broker refused a subscription; False if it is none of these."""
-        events = self._events.get(SubscriptionId(about)) or self._channels.get(
+    def fail(self, about: str, reason: str) -> bool:
+        """The broker refused a subscription, or ended it; False if it is none of these."""
+        queue = self._queues.get(SubscriptionId(about)) or self._channels.get(
             ChannelSubscriptionId(about)
         )
-        if events is None:
+        if queue is None:
             return False
-        events.fail(error)
+        queue.fail(reason)
+        self.finish(queue)  # Of several filters, those that were not refused end as well.
         return True
 
-    def fail_all(self, error: Exception) -> None:
-        everything: set[Events | ChannelEvents] = {*self._events.values(), *self._channels.values()}
-        for events in everything:
-            events.fail(error)
+    def fail_all(self, error: GodwitError) -> None:
+        """The client is closed; nothing more follows."""
+        queues: set[AnyQueue] = {*self._queues.values(), *self._channels.values()}
+        for queue in queues:
+            queue.end(error)

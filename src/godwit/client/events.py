@@ -1,75 +1,57 @@
 """What a subscription delivers: an asynchronous iterator that also says when it is in effect.
 
+    async with client.subscribe(...) as events:    ends with the block
+        async for event in events: ...
+
+    async for event in client.subscribe(...): ...  ends when the iterator is dropped
+
 A subscription to filters delivers publications, one to a channel the rows of its results.
+
+V1  It begins when it is used for the first time: entered, iterated or awaited.
+V2  It ends when its block is left, when the client is closed or, if it was not entered, when the
+    application holds the iterator no longer.
 """
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 from abc import ABC, abstractmethod
-from collections import deque
+from collections.abc import Collection
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self
 
-import msgspec
-
-from godwit.content.channel_messages import ChannelSubscriptionId, Position
+from godwit.client.event_queue import ChannelEvent, ChannelQueue, E, Event, EventQueue, FilterQueue
+from godwit.content.channel_messages import Position
 from godwit.content.filters import Filter
 from godwit.content.messages import SubscriptionId
 from godwit.content.values import Value
+from godwit.errors import UsageError
 
 if TYPE_CHECKING:
     from godwit.client.dispatch import EventDispatch
 
-#: Events that wait for the application; with more, the client acknowledges nothing.
-EVENTS_WAITING_MAX = 10_000
-
-
-class Event(msgspec.Struct, frozen=True):
-    """One publication as a subscriber sees it."""
-
-    content: dict[str, Value]
-    payload: bytes
-    publisher: str
-    sequence: int
-    hops: int
-    """Overlay links between the publisher's broker and the subscriber's."""
-
-    accepted_s: float
-    """When the publisher's broker accepted it, in seconds since 1970."""
-
-
-class ChannelEvent(msgspec.Struct, frozen=True):
-    """One row of the results of a channel."""
-
-    content: dict[str, Value]
-    channel: str
-    execution: int
-    row: int
-    """Its number among the rows of this execution for the subscription."""
-
-    executed_s: float
-    """When the execution began, in seconds since 1970."""
-
-
-E = TypeVar("E", Event, ChannelEvent)
-
 
 class EventIterator(ABC, Generic[E]):
-    """`async with client.subscribe(...) as events: async for event in events: ...`"""
-
     def __init__(self, dispatch: EventDispatch) -> None:
-        self.waiting: deque[E] = deque()
-        self.is_crowded = False
-        """More than EVENTS_WAITING_MAX have been waiting, and half of that still are."""
         self._dispatch = dispatch
-        self._in_effect: asyncio.Future[None] | None = None
-        self._wake: asyncio.Future[None] | None = None
-        self._is_over = False
+        self._queue: EventQueue[E] | None = None
+        self._is_entered = False
+
+    @abstractmethod
+    def _subscribe(self) -> EventQueue[E]: ...
+
+    def _begun(self) -> EventQueue[E]:
+        """The queue; the subscription begins with the first call (V1)."""
+        queue = self._queue
+        if queue is None:
+            queue = self._queue = self._subscribe()
+        return queue
 
     async def __aenter__(self) -> Self:
-        self._in_effect = asyncio.get_running_loop().create_future()
-        self._begin()
+        if self._is_entered or (self._queue is not None and self._queue.error is not None):
+            raise UsageError("a subscription can be entered once; subscribe again for another one")
+        self._begun()
+        self._is_entered = True
         return self
 
     async def __aexit__(
@@ -78,115 +60,83 @@ class EventIterator(ABC, Generic[E]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._finish()
-        self.end()
+        self._dispatch.finish(self._begun())
 
-    @abstractmethod
-    def _begin(self) -> None: ...
+    def __del__(self) -> None:
+        """V2.  Python may call this in any thread."""
+        queue = getattr(self, "_queue", None)  # None if the constructor failed.
+        if queue is not None and queue.error is None and not self._is_entered:
+            with contextlib.suppress(RuntimeError):  # The loop is closed, and the client with it.
+                queue.loop.call_soon_threadsafe(self._dispatch.finish, queue)
 
-    @abstractmethod
-    def _finish(self) -> None: ...
-
-    @abstractmethod
-    def _on_taken_while_crowded(self) -> None: ...
+    @property
+    def waiting(self) -> Collection[E]:
+        """Events that have arrived and were not taken yet."""
+        return () if self._queue is None else self._queue.waiting
 
     async def in_effect(self) -> None:
-        """Return when everything that was subscribed to is delivered from now on."""
-        assert self._in_effect is not None, "use `async with client.subscribe(...)`"
+        """Return when everything that was subscribed to is delivered from now on.
+
+        Raises RefusedError if the subscription is refused or was ended.
+        """
+        queue = self._begun()
         with self._dispatch.awaiting_notice():
-            await asyncio.shield(self._in_effect)
+            await queue.in_effect()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> E:
-        while not self.waiting:
-            if self._is_over:
-                raise StopAsyncIteration
-            if self._wake is None:
-                self._wake = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._wake)
-        event = self.waiting.popleft()
-        if self.is_crowded:
-            self._on_taken_while_crowded()
+        queue = self._queue or self._begun()
+        while not queue.waiting:
+            await queue.arrival()
+        event = queue.waiting.popleft()
+        if queue.is_crowded:
+            self._dispatch.on_taken_while_crowded(queue)
         return event
-
-    # -- called by the dispatch ----------------------------------------------------------------
-
-    def put(self, event: E) -> None:
-        self.waiting.append(event)
-        if self._wake is not None:
-            self._wake_up()
-
-    def confirm(self) -> None:
-        """The subscription is in effect."""
-        if self._in_effect is not None and not self._in_effect.done():
-            self._in_effect.set_result(None)
-
-    def fail(self, error: Exception) -> None:
-        """The broker refused the subscription, or the client was closed."""
-        if self._in_effect is not None and not self._in_effect.done():
-            self._in_effect.set_exception(error)
-            self._in_effect.exception()  # Retrieved, so that asyncio does not log it.
-        self.end()
-
-    def end(self) -> None:
-        """No more events will follow; those that wait may still be read."""
-        self._is_over = True
-        self._wake_up()
-
-    def _wake_up(self) -> None:
-        if self._wake is not None:
-            if not self._wake.done():
-                self._wake.set_result(None)
-            self._wake = None
 
 
 class Events(EventIterator[Event]):
     """Publications that any of the filters matches."""
 
+    _queue: FilterQueue | None
+
     def __init__(self, dispatch: EventDispatch, filters: tuple[Filter, ...]) -> None:
         super().__init__(dispatch)
         self.filters = filters
-        self.ids: tuple[SubscriptionId, ...] = ()
-        self.dropped = 0
+
+    def _subscribe(self) -> FilterQueue:
+        return self._dispatch.begin(self.filters)
+
+    @property
+    def ids(self) -> tuple[SubscriptionId, ...]:
+        """Of each filter; empty until the subscription has begun."""
+        return () if self._queue is None else tuple(self._queue.ids)
+
+    @property
+    def dropped(self) -> int:
         """Publications to this client that the broker could not keep, because the client was too
-        slow or away for too long.  They may or may not have been for this subscription."""
-        self.unconfirmed: set[SubscriptionId] = set()
-
-    def _begin(self) -> None:
-        self._dispatch.begin(self)
-
-    def _finish(self) -> None:
-        self._dispatch.finish(self)
-
-    def _on_taken_while_crowded(self) -> None:
-        self._dispatch.on_taken_while_crowded(self)
-
-    def confirm_one(self, id: SubscriptionId) -> None:
-        """One of the filters is in effect."""
-        self.unconfirmed.discard(id)
-        if not self.unconfirmed:
-            self.confirm()
+        slow or away for too long.  They may or may not have been for this subscription.
+        """
+        return 0 if self._queue is None else self._queue.dropped
 
 
 class ChannelEvents(EventIterator[ChannelEvent]):
     """The rows of a channel's results, for one choice of arguments."""
 
+    _queue: ChannelQueue | None
+
     def __init__(self, dispatch: EventDispatch, channel: str, arguments: dict[str, Value]) -> None:
         super().__init__(dispatch)
         self.channel = channel
         self.arguments = arguments
-        self.id = ChannelSubscriptionId("")
-        self.start: Position | None = None
+
+    def _subscribe(self) -> ChannelQueue:
+        return self._dispatch.begin_channel(self.channel, self.arguments)
+
+    @property
+    def start(self) -> Position | None:
         """The first execution whose rows are delivered, and the first row; None until it is in
-        effect."""
-
-    def _begin(self) -> None:
-        self._dispatch.begin_channel(self)
-
-    def _finish(self) -> None:
-        self._dispatch.finish_channel(self)
-
-    def _on_taken_while_crowded(self) -> None:
-        self._dispatch.on_taken_while_crowded(self)
+        effect.
+        """
+        return None if self._queue is None else self._queue.start

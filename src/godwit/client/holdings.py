@@ -191,10 +191,10 @@ class Holdings:
         """
         if self._last_used is not None:
             advertised = self.advertisements.get(self._last_used)
-            if advertised is not None and advertised.filter.permits(content):
+            if advertised is not None and advertised.filter.permits_checked(content):
                 return advertised
         for advertised in self.advertisements.values():
-            if advertised.filter.permits(content):
+            if advertised.filter.permits_checked(content):
                 self._last_used = advertised.id
                 return advertised
         raise ContentError(self._why_not_permitted(content))
@@ -202,10 +202,16 @@ class Holdings:
     def _why_not_permitted(self, content: dict[str, Value]) -> str:
         if not self.advertisements:
             return "nothing is advertised; call advertise() before publish()"
-        if len(self.advertisements) > 1:
-            return f"none of {len(self.advertisements)} advertisements permits this record"
-        (advertised,) = self.advertisements.values()
-        return advertised.filter.why_not_permitted(content)
+        if len(self.advertisements) == 1:
+            (advertised,) = self.advertisements.values()
+            return advertised.filter.why_not_permitted(content)
+        latest_first = reversed(self.advertisements.values())
+        obstacles = {held.id: (held, held.filter.obstacles(content)) for held in latest_first}
+        nearest, in_the_way = min(obstacles.values(), key=lambda each: len(each[1]))
+        return (
+            f"none of {len(self.advertisements)} advertisements permits this record;"
+            f" the nearest, {nearest.id}: {nearest.filter}, {'; it '.join(in_the_way)}"
+        )
 
     # -- moving --------------------------------------------------------------------------------
 

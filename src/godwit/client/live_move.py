@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from godwit.client.broker_connection import BrokerConnection, BrokerPlace
-from godwit.client.events import EVENTS_WAITING_MAX
+from godwit.client.dispatch import EVENTS_WAITING_MAX
 from godwit.client.stream_endpoint import NumberedFrame, StreamEndpoint
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults
 from godwit.content.link_messages import NetworkStatus

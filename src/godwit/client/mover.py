@@ -39,7 +39,13 @@ class Mover:
         """Move, after the moves that were requested before."""
         place = BrokerPlace(url, self._resolve(url))
         task = self._start(self._run(place, "", within_s))
-        return await asyncio.shield(task)  # A caller that is cancelled does not stop the move.
+        try:
+            return await asyncio.shield(task)  # A caller that is cancelled does not stop the move.
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if task.cancelled() and caller is not None and not caller.cancelling():
+                self._client.check_open()  # Raises: the client was closed meanwhile.
+            raise
 
     def on_asked(self, request: MoveTo) -> None:
         """The broker requests a move."""

@@ -38,6 +38,11 @@ def check_arguments(arguments: Mapping[str, object]) -> dict[str, Value]:
     return {check_attribute(name): check_value(value, of=name) for name, value in arguments.items()}
 
 
+def was_dropped(channel: str) -> str:
+    """The reason with which every subscription to a channel ends when it is dropped."""
+    return f"channel {channel} was dropped"
+
+
 @final
 class ChannelSubscription(Wired, frozen=True, kw_only=True, tag=31):
     """A client subscribes to the results of a channel."""

@@ -21,7 +21,12 @@ from godwit.content.explanation import Explanation, explain
 from godwit.content.predicates import Predicate
 from godwit.content.regions import PRESENT, Constraint
 from godwit.content.text import format_padres, format_readable, parse_predicates
-from godwit.content.values import CHARACTERS_PER_FILTER_MAX, PREDICATES_PER_FILTER_MAX, Record
+from godwit.content.values import (
+    CHARACTERS_PER_FILTER_MAX,
+    PREDICATES_PER_FILTER_MAX,
+    Record,
+    check_values,
+)
 from godwit.errors import ContentError
 
 #: Permitted tuples of attribute names that an advertisement caches: a publisher uses one or two.
@@ -51,6 +56,8 @@ class Filter:
     is_satisfiable: bool
 
     def __init__(self, predicates: Iterable[Predicate]) -> None:
+        if isinstance(predicates, str):
+            raise ContentError("Filter() takes predicates; for text, use Filter.parse(text)")
         self.predicates = tuple(predicates)
         if not 1 <= len(self.predicates) <= PREDICATES_PER_FILTER_MAX:
             raise ContentError(
@@ -103,7 +110,12 @@ class Filter:
         """Attributes that must equal one string, with that string."""
         return self._texts
 
-    def matches(self, record: Record) -> bool:
+    def matches(self, record: Mapping[str, object]) -> bool:
+        """Whether `record` satisfies every predicate; ContentError if something is not a value."""
+        return self.matches_checked(check_values(record))
+
+    def matches_checked(self, record: Record) -> bool:
+        """As `matches`, for a record whose values were checked, so that it is not done twice."""
         for attribute, text in self._texts:
             if record.get(attribute) != text:
                 return False
@@ -115,9 +127,9 @@ class Filter:
                 return False
         return True
 
-    def explain(self, record: Record) -> Explanation:
+    def explain(self, record: Mapping[str, object]) -> Explanation:
         """Why `record` matches, or which predicate it fails and with what value."""
-        return explain(self.predicates, record)
+        return explain(self.predicates, check_values(record))
 
     def covers(self, other: Filter) -> bool:
         """Whether every record that matches `other` matches this filter."""
@@ -149,14 +161,18 @@ class Filter:
         """
         return interest.constraints.keys() <= self.constraints.keys() and self.intersects(interest)
 
-    def permits(self, record: Record) -> bool:
+    def permits(self, record: Mapping[str, object]) -> bool:
         """As an advertisement: whether a publication with this content may be sent under it."""
+        return self.permits_checked(check_values(record))
+
+    def permits_checked(self, record: Record) -> bool:
+        """As `permits`, for a record whose values were checked."""
         names = tuple(record)
         if names != self._last_names:
             if names not in self._permitted_names and not self._permits_names(names):
                 return False
             self._last_names = names
-        return self._valued is None or self._valued.matches(record)
+        return self._valued is None or self._valued.matches_checked(record)
 
     def _permits_names(self, names: tuple[str, ...]) -> bool:
         given = set(names)
@@ -170,10 +186,15 @@ class Filter:
 
     def why_not_permitted(self, record: Record) -> str:
         """What is wrong with a record that this filter, as an advertisement, does not permit."""
-        unnamed = record.keys() - self.constraints.keys()
-        if unnamed:
-            return f"the advertisement does not name the attribute {min(unnamed)}"
-        return f"the advertisement does not permit this: {self.explain(record).failures[0]}"
+        return f"the advertisement {self.obstacles(record)[0]}"
+
+    def obstacles(self, record: Record) -> list[str]:
+        """As an advertisement: each attribute and predicate that keeps it from permitting this."""
+        unnamed = sorted(record.keys() - self.constraints.keys())
+        return [
+            *(f"does not name the attribute {attribute}" for attribute in unnamed),
+            *(f"does not permit this: {failure}" for failure in self.explain(record).failures),
+        ]
 
     def relation(self, other: Filter) -> Relation:
         """How the records of this filter relate to those of `other`.

@@ -141,6 +141,8 @@ def _strings(operator: Operator, text: str) -> Pattern:
 
 def check_operand(attribute: str, operator: Operator, operand: object) -> Operand:
     """Return `operand` if `operator` can take it, else raise ContentError."""
+    if not isinstance(operator, Operator):
+        raise ContentError(f"{attribute}: {operator!r} is not an Operator")
     match operator, operand:
         case Operator.PRESENT, (None | Kind()) as kind:
             return kind

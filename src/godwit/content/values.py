@@ -3,6 +3,9 @@
 A value is a number, a string or a boolean.  Integers and floats are one kind and compare as
 real numbers; Python does that exactly, also between 2**53 + 1 and 2.0**53.  A boolean is never
 a number, although it is in Python: `kind_of` and `hash_key` make the difference.
+
+One rule says which Python objects are values, for filters, clients, frames, HTTP and the arguments
+of channels: `check_value`.  docs/guide.md has it as a table.
 """
 
 from __future__ import annotations
@@ -94,35 +97,95 @@ def _is_attribute(name: str) -> bool:
 
 
 def check_value(value: object, *, of: str) -> Value:
-    """Return `value` if the language allows it, else raise an error about attribute `of`.
+    """`value` as a plain int, float, str or bool, or an error about attribute `of`.
 
-    Returns a plain int, float, str or bool: NumPy's float is a Python float too, but it prints
-    differently and rounds integers before it compares them.
+    Subclasses and NumPy's scalars are converted, exactly.  (NumPy's float is a Python float too,
+    but it prints differently and rounds integers before it compares them.)
     """
-    match value:
-        case bool():
-            return value
-        case int():
-            if not INTEGER_MIN <= value <= INTEGER_MAX:
-                raise ContentError(f"{of}: an integer must fit into 64 bits; write a float instead")
-            return int(value)
-        case float():
-            if not isfinite(value):
-                raise ContentError(f"{of}: {value} is not allowed; use a finite number")
-            return float(value)
-        case str():
-            if len(value) > STRING_LENGTH_MAX:
-                raise ContentError(
-                    f"{of}: a string of {len(value)} characters;"
-                    f" at most {STRING_LENGTH_MAX} are allowed"
-                )
-            if not value.isascii() and _SURROGATE.search(value):
-                raise ContentError(f"{of}: the string contains half of a surrogate pair")
-            return str(value)
-        case _:
-            raise ContentError(
-                f"{of}: {type(value).__name__} is not allowed; use a number, a string or a boolean"
-            )
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return _checked_integer(int.__int__(value), of)
+    if isinstance(value, float):
+        return _checked_float(float.__float__(value), of)
+    if isinstance(value, str):
+        return _checked_string(str.__str__(value), of)
+    plain = _plain_of_numpy(value)
+    if plain is None:
+        raise ContentError(f"{of}: {why_no_value(value)}")
+    return check_value(plain, of=of)
+
+
+def _checked_integer(value: int, of: str) -> int:
+    if not INTEGER_MIN <= value <= INTEGER_MAX:
+        raise ContentError(f"{of}: an integer must fit into 64 bits; write a float instead")
+    return value
+
+
+def _checked_float(value: float, of: str) -> float:
+    if not isfinite(value):
+        raise ContentError(f"{of}: {value} is not allowed; use a finite number")
+    return value
+
+
+def _checked_string(value: str, of: str) -> str:
+    if len(value) > STRING_LENGTH_MAX:
+        raise ContentError(
+            f"{of}: a string of {len(value)} characters; at most {STRING_LENGTH_MAX} are allowed"
+        )
+    if not value.isascii() and _SURROGATE.search(value):
+        raise ContentError(f"{of}: the string contains half of a surrogate pair")
+    return value
+
+
+def _plain_of_numpy(value: object) -> Value | None:
+    """A scalar of NumPy as the Python value that equals it; None if there is none."""
+    numpy = sys.modules.get("numpy")  # If it was not imported, this is not one of its scalars.
+    if numpy is None or not isinstance(value, numpy.generic):
+        return None
+    if isinstance(value, numpy.bool_):
+        return bool(value)
+    if isinstance(value, numpy.integer):
+        return int(value)
+    if isinstance(value, numpy.floating):
+        number = float(value)
+        return number if number == value or number != number else None  # noqa: PLR0124  NaN.
+    return None
+
+
+def why_no_value(value: object) -> str:
+    """What is wrong with a Python object that is not a value, and what to write instead."""
+    if value is None:
+        return "None is not a value; leave the attribute out"
+    names = [kind.__name__ for kind in type(value).__mro__]
+    hint = next((_HINTS[name] for name in names if name in _HINTS), None)
+    return f"{names[0]} is not a value; {hint or 'use a number, a string or a boolean'}"
+
+
+_AS_TEXT = "use its text, str(x)"
+_AS_ISO = "use its ISO text, x.isoformat()"
+_AS_PAYLOAD = "send bytes as the payload, or text such as x.hex()"
+_IN_PARTS = "use an attribute for each part, or text"
+#: By the name of a class or of one of its bases, so that their modules need not be imported.
+_HINTS = {
+    "Enum": "use its .value",
+    "Decimal": f"{_AS_TEXT}, or float(x) if rounding is allowed",
+    "Fraction": f"{_AS_TEXT}, or float(x) if rounding is allowed",
+    "datetime": f"{_AS_ISO}, or seconds, x.timestamp()",
+    "date": _AS_ISO,
+    "time": _AS_ISO,
+    "timedelta": "use seconds, x.total_seconds()",
+    "UUID": _AS_TEXT,
+    "bytes": _AS_PAYLOAD,
+    "bytearray": _AS_PAYLOAD,
+    "memoryview": _AS_PAYLOAD,
+    "list": _IN_PARTS,
+    "tuple": _IN_PARTS,
+    "set": _IN_PARTS,
+    "frozenset": _IN_PARTS,
+    "dict": _IN_PARTS,
+    "ndarray": _IN_PARTS,
+}
 
 
 def check_record(record: Mapping[str, object]) -> dict[str, Value]:
@@ -137,14 +200,22 @@ def check_record(record: Mapping[str, object]) -> dict[str, Value]:
         )
     if type(record) is dict and _are_attributes(tuple(record)):
         try:  # contextlib.suppress would take half as long as the rest.
-            return _decode(_encode(record))
-        except _ROUND_TRIP_ERRORS:
+            return _copy(record)
+        except _COPY_ERRORS:
             pass  # Something is wrong or unusual: check each attribute.
     return {check_attribute(name): check_value(value, of=name) for name, value in record.items()}
 
 
-# Brokers check every record.  A round trip through a codec with these types takes a third of the
-# time: it checks kinds, ranges and lengths, and returns plain values.
+def check_values(record: Mapping[str, object]) -> Record:
+    """`record` with plain values.  Unlike `check_record`, its size and names do not matter."""
+    try:
+        return _copy(record)
+    except _COPY_ERRORS:
+        return {name: check_value(value, of=str(name)) for name, value in record.items()}
+
+
+# A round trip through a codec with these types takes a third of the time of checking one by one: it
+# checks kinds, ranges, lengths and surrogates.
 CheckedValue: TypeAlias = (
     Annotated[int, msgspec.Meta(ge=INTEGER_MIN, le=INTEGER_MAX)]
     | Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
@@ -153,7 +224,15 @@ CheckedValue: TypeAlias = (
 )
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(dict[str, CheckedValue]).decode
-_ROUND_TRIP_ERRORS = (msgspec.MsgspecError, TypeError, ValueError, OverflowError)
+_COPY_ERRORS = (msgspec.MsgspecError, TypeError, ValueError, OverflowError)
+_PLAIN_KINDS = frozenset({int, float, str, bool})
+
+
+def _copy(record: Mapping[str, object]) -> dict[str, Value]:
+    """A copy, if it has plain values only; else one of _COPY_ERRORS."""
+    if not _PLAIN_KINDS.issuperset(map(type, record.values())):
+        raise TypeError  # The codec would make strings of dates, UUIDs and decimals.
+    return _decode(_encode(record))
 
 
 @lru_cache(maxsize=4096)  # Few combinations of names occur.

@@ -39,7 +39,7 @@ class Cluster:
         *,
         on_results: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_results` is called from any thread when there are new results."""
+        """`on_results` is called from any thread when there is news for brokers."""
         folder = Path(settings.folder).resolve()
         self._keeps_history = settings.keeps_history
         self._catalog = Catalog(folder)

@@ -29,6 +29,7 @@ from godwit.datacluster.feeding import Feeding, posted
 from godwit.datacluster.log.segments import FullError
 from godwit.datacluster.settings import DataClusterSettings
 from godwit.datacluster.views import channel_view, channel_views, dataset_views
+from godwit.errors import UsageError
 from godwit.http.application import application, json_response, metrics_route
 from godwit.http.errors import RestError
 from godwit.http.operations import Answer, Asked, served
@@ -41,6 +42,7 @@ log = logging.getLogger("godwit.datacluster")
 #: How long the creation of a feed waits until the feed is in effect.
 FEED_S = 10.0
 THREADS = 16
+NOT_STARTED = "the data cluster has not started; use the server inside `async with`"
 
 
 class DataClusterServer:
@@ -58,12 +60,14 @@ class DataClusterServer:
 
     @property
     def cluster(self) -> Cluster:
-        assert self._cluster is not None, "not started"
+        if self._cluster is None:
+            raise UsageError(NOT_STARTED)
         return self._cluster
 
     @property
     def feeding(self) -> Feeding:
-        assert self._feeding is not None, "not started"
+        if self._feeding is None:
+            raise UsageError(NOT_STARTED)
         return self._feeding
 
     async def __aenter__(self) -> Self:

@@ -96,7 +96,7 @@ class HttpClient:
                     await backoff.wait()
                 else:
                     await asyncio.sleep(min(error.retry_after_s, RETRY_AFTER_S_MAX))
-        raise AssertionError("there must be at least one attempt")
+        raise UsageError(f"{attempts} attempts: give at least one")
 
     async def _once(
         self, operation: Operation[Asked, Answer], request: Asked, answer_s: float | None

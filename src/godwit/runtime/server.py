@@ -81,7 +81,8 @@ class BrokerServer:
 
     @property
     def url(self) -> str:
-        assert self._listener is not None, "the broker does not listen"
+        if self._listener is None:
+            raise UsageError("the broker does not listen; use it inside `async with`")
         host, port = self._listener.sockets[0].getsockname()[:2]
         return f"godwit://[{host}]:{port}" if ":" in host else f"godwit://{host}:{port}"
 

@@ -15,7 +15,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from godwit.errors import GodwitError
+from godwit.errors import GodwitError, UsageError
 from godwit.runtime.processes import ANSWERS, ended, let_go
 
 #: Spark starts slowly, more so on a busy machine.
@@ -34,8 +34,12 @@ class Service:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None, "it does not run"
-        return self._process.pid
+        return self._running().pid
+
+    def _running(self) -> asyncio.subprocess.Process:
+        if self._process is None:
+            raise UsageError(f"godwit {self._command} does not run; start it first")
+        return self._process
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -78,8 +82,7 @@ class Service:
 
     async def wait(self) -> int:
         """Wait until it ends by itself; the answer is its exit code."""
-        process = self._process
-        assert process is not None, "it does not run"
+        process = self._running()
         code = await process.wait()
         if self._process is process:
             self._process = None
@@ -88,8 +91,7 @@ class Service:
 
     async def kill(self) -> None:
         """End it as a crash would."""
-        assert self._process is not None, "it does not run"
-        process, self._process = self._process, None
+        process, self._process = self._running(), None
         process.send_signal(signal.SIGKILL)
         await process.wait()
         let_go(process)

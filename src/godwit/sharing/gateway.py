@@ -219,8 +219,7 @@ class Gateway:
             )
             for frame in poll.frames
         ]
-        ended = {each.id: each.refused for each in session.wanted.values() if each.refused}
-        return ResultsPage(rows, positions, ended)
+        return ResultsPage(rows, positions, session.ended())
 
 
 def _begin(

@@ -38,6 +38,9 @@ class HttpSubscription:
     refused: str = ""
     """Why it was refused or ended."""
 
+    is_told: bool = False
+    """An answer to a poll has said so."""
+
 
 @dataclass(slots=True, eq=False)
 class Poll:
@@ -82,7 +85,16 @@ class HttpSession:
             self.poll.was_replaced = True
             self.poll.is_over.set()
         self.poll = Poll()
+        if any(each.refused and not each.is_told for each in self.wanted.values()):
+            self.poll.is_over.set()  # It ended between two polls.
         return self.poll
+
+    def ended(self) -> dict[ChannelSubscriptionId, str]:
+        """Subscriptions that have ended, for the answer to a poll, with reasons."""
+        ended = [each for each in self.wanted.values() if each.refused]
+        for each in ended:
+            each.is_told = True
+        return {each.id: each.refused for each in ended}
 
     def end_poll(self, poll: Poll) -> None:
         if self.poll is poll:

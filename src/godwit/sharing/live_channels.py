@@ -170,7 +170,7 @@ class LiveChannels:
     # -- the data cluster ----------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Wait for notices of new results."""
+        """Wait for notices of new results and of dropped channels."""
         name = self._broker
         if self._heard is None:
             self._heard = (await self._cluster.create_broker(CreateBroker(broker=name))).notices
@@ -181,7 +181,7 @@ class LiveChannels:
         self._heard = answer.through
         for notice in answer.notices:
             self.desk.ready(notice.subscriptions, notice.execution)
-        self._may_pull.set()
+        self._carry_out([o for each in answer.dropped for o in self.desk.channel_dropped(each)])
 
     async def _post(self) -> None:
         """Ask the data cluster for what clients want, in the order in which they did."""

@@ -13,6 +13,8 @@ D1  What a front-end subscription is sent goes on exactly where it was, or where
 D2  There is at most one pull at a time for a back-end subscription.
 D3  A back-end subscription is there as long as a front-end one needs it.
 D4  A client that cannot take results costs nothing until `wake`.
+D5  A front-end subscription ends with its channel.  It does not go on with another channel of the
+    same name, even if it was away when the one was dropped and the other created.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from godwit.api.datacluster_api import ExecutionRows, Granted, Pulled, PullFrom
+from godwit.api.datacluster_api import ChannelDropped, ExecutionRows, Granted, Pulled, PullFrom
 from godwit.content.channel_messages import (
     ChannelInEffect,
     ChannelResults,
     ChannelSubscription,
     ChannelSubscriptionId,
     Position,
+    was_dropped,
 )
 from godwit.content.messages import Refusal
 from godwit.content.values import Value
@@ -72,6 +75,8 @@ class BackEnd:
 
     fronts: dict[FrontEndKey, FrontEnd] = field(default_factory=dict)
     is_pulled: bool = False
+    first: Position = (0, 0)
+    """Earlier positions are of another channel, which was dropped (D5)."""
 
 
 class Ask(NamedTuple):
@@ -118,6 +123,8 @@ class SharedSubscriptions:
         self._asked = 0
         self._early: dict[int, int] = {}
         """Executions that were announced before the data cluster's answer to an Ask."""
+        self._dropped: dict[str, int] = {}
+        """Channels whose drop was announced before that answer, and their last subscriptions."""
 
     # -- who is there --------------------------------------------------------------------------
 
@@ -161,21 +168,23 @@ class SharedSubscriptions:
         self._of_client.setdefault(client, {})[request.id] = None
         if is_new:
             return [self._ask(back)]
-        return [] if back.id is None else [self._begin(back, front)]
+        return [] if back.id is None else self._begin(back, front)
 
     def _ask(self, back: BackEnd) -> Ask:
         self._asked += 1
         return Ask(back.key, back.channel, back.arguments)
 
-    def _begin(self, back: BackEnd, front: FrontEnd) -> Tell:
-        """From here on all results will be sent."""
+    def _begin(self, back: BackEnd, front: FrontEnd) -> list[Order]:
+        """From here on all results will be sent, unless the position is of another channel (D5)."""
+        if front.position is not None and (0, 0) < front.position < back.first:
+            return self._refuse(front, was_dropped(back.channel))
         if front.position is None:
             front.position = back.ready
         if front.acknowledged is None:
             front.acknowledged = front.position
         if front.position < back.ready:
             self._behind[back.key] = None
-        return Tell(front.client, ChannelInEffect(id=front.id, start=front.position))
+        return [Tell(front.client, ChannelInEffect(id=front.id, start=front.position))]
 
     def unsubscribe(self, client: str, id: ChannelSubscriptionId) -> list[Order]:
         return self._end((client, id), may_come_back=False)
@@ -211,21 +220,26 @@ class SharedSubscriptions:
         """The data cluster has answered an Ask."""
         self._asked -= 1
         early = -1 if granted.id is None else self._early.pop(granted.id, -1)
+        dropped_through = self._dropped.get(key.channel, -1)
         if not self._asked:
             self._early.clear()
+            self._dropped.clear()
         back = self._backs.get(key)
         if granted.id is None:
-            return [] if back is None else self._refuse(back, granted.error)
+            return [] if back is None else self._refuse_all(back, granted.error)
+        if granted.id <= dropped_through:  # The notice of the drop was faster than this answer.
+            return [] if back is None else self._refuse_all(back, was_dropped(back.channel))
         known = self._by_id.get(granted.id)
         if back is None:
             return [] if known is not None else [End(granted.id, may_come_back=False)]
         if known is not None:
             return self._merge(back, known)
         back.id, back.ready = granted.id, max(back.ready, granted.start, (early + 1, 0))
+        back.first = granted.first
         self._by_id[granted.id] = back
         for front in back.fronts.values():
             front.position = front.position or granted.start
-        return [self._begin(back, front) for front in back.fronts.values()]
+        return [order for front in list(back.fronts.values()) for order in self._begin(back, front)]
 
     def _merge(self, back: BackEnd, known: BackEnd) -> list[Order]:
         """The data cluster takes for the same what was written differently, as 1 and 1.0."""
@@ -233,14 +247,28 @@ class SharedSubscriptions:
         for front_key, front in back.fronts.items():
             self._keys[front_key] = known.key
             known.fronts[front_key] = front
-        return [self._begin(known, front) for front in back.fronts.values()]
+        return [order for front in back.fronts.values() for order in self._begin(known, front)]
 
-    def _refuse(self, back: BackEnd, reason: str) -> list[Order]:
-        orders: list[Order] = []
-        for front in list(back.fronts.values()):
-            self._end((front.client, front.id), may_come_back=False)
-            orders.append(Tell(front.client, Refusal(about=front.id, reason=reason)))
-        return orders
+    def channel_dropped(self, notice: ChannelDropped) -> list[Order]:
+        """A channel was dropped, and every subscription to it ends (D5)."""
+        channel = notice.channel.lower()
+        if self._asked:
+            self._dropped[channel] = max(notice.through, self._dropped.get(channel, -1))
+        return [
+            order
+            for back in list(self._backs.values())
+            if back.key.channel == channel and back.id is not None and back.id <= notice.through
+            for order in self._refuse_all(back, was_dropped(notice.channel))
+        ]
+
+    def _refuse_all(self, back: BackEnd, reason: str) -> list[Order]:
+        return [
+            order for front in list(back.fronts.values()) for order in self._refuse(front, reason)
+        ]
+
+    def _refuse(self, front: FrontEnd, reason: str) -> list[Order]:
+        ended = self._end((front.client, front.id), may_come_back=False)
+        return [*ended, Tell(front.client, Refusal(about=front.id, reason=reason))]
 
     def ready(self, ids: Iterable[int], execution: int) -> None:
         """There are results of this execution."""

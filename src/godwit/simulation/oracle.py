@@ -202,7 +202,7 @@ class Oracle(Observer):
         """Clients that may receive such a publication, with the subscriptions it is owed to."""
         wanted: dict[str, tuple[SubscriptionId, ...]] = {}
         for filter, asked in self._asked[is_control_content(content)].items():
-            if not filter.matches(content):
+            if not filter.matches_checked(content):
                 continue
             owed = asked.owed()
             if wanted.keys().isdisjoint(owed):
@@ -251,7 +251,7 @@ class Oracle(Observer):
         plane = is_control_content(publication.content)
         filters = (self._interests[id].filter for id in self._subscriptions_of.get(client, ()))
         return any(
-            is_control_filter(filter) == plane and filter.matches(publication.content)
+            is_control_filter(filter) == plane and filter.matches_checked(publication.content)
             for filter in filters
         )
 

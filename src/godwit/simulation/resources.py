@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from random import Random
 
+from godwit.errors import UsageError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerResources:
@@ -32,9 +34,10 @@ class BrokerResources:
     """As measured for a table entry of our brokers; the thesis gives no number."""
 
     def __post_init__(self) -> None:
-        assert self.cpu_speed > 0
-        assert self.output_bandwidth_bytes_s > 0
-        assert self.memory_bytes >= 0
+        if not (self.cpu_speed > 0 and self.output_bandwidth_bytes_s > 0):
+            raise UsageError("cpu_speed and output_bandwidth_bytes_s must be above 0")
+        if not self.memory_bytes >= 0:
+            raise UsageError("memory_bytes must not be below 0")
 
     def engine_bytes(self, subscriptions: int) -> float:
         """Memory of the engine: linear in the number of subscriptions, as in the thesis."""
@@ -57,7 +60,8 @@ class LinkOptions:
     """Latency is `latency_s_min` plus an exponential tail with the remaining mean."""
 
     def __post_init__(self) -> None:
-        assert 0.0 <= self.latency_s_min <= self.latency_s_mean
+        if not 0.0 <= self.latency_s_min <= self.latency_s_mean:
+            raise UsageError("latency_s_min must be from 0 to latency_s_mean")
 
     def draw_s(self, random: Random) -> float:
         """The latency of one message on an idle link without faults."""

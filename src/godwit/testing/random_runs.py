@@ -185,5 +185,5 @@ class RandomClient:
         advertised = self._advertisements[id]
         for _ in range(self._random.randint(1, 10)):
             content = self._draw.content(advertised)
-            if advertised.permits(content):
+            if advertised.permits_checked(content):
                 self._client.publish(id, content)

@@ -105,6 +105,6 @@ class _Author:
             number, filter = self._random.choice(list(self._advertised[name].items()))
             for _ in range(self._random.randint(1, 8)):
                 content = self._content.content(filter)
-                if filter.permits(content):
+                if filter.permits_checked(content):
                     phase.append((name, PublishStep(content, number)))
         return phase

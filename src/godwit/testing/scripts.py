@@ -84,7 +84,9 @@ def expected_deliveries(script: Script) -> Pairs:
                 subscribed[name][number] = None
             case PublishStep(content=content):
                 for other, filters in subscribed.items():
-                    if other != name and any(f is not None and f.matches(content) for f in filters):
+                    if other != name and any(
+                        f is not None and f.matches_checked(content) for f in filters
+                    ):
                         pairs.setdefault((other, name), []).append(published[name])
                 published[name] += 1
             case AdvertiseStep() | UnadvertiseStep():

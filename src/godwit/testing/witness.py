@@ -107,7 +107,7 @@ class WitnessedClient:
     async def _read(self, events: Events) -> None:
         (filter,) = events.filters
         async for event in events:
-            assert filter.matches(event.content), f"{event} does not match {filter}"
+            assert filter.matches_checked(event.content), f"{event} does not match {filter}"
 
     def _on_publication(self, publication: Publication, hops: int) -> None:
         self._observer.on_delivered([self.name], publication, hops, self._now_s())

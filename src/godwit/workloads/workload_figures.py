@@ -52,7 +52,7 @@ def share_sunk(filter: Filter, records: Sequence[Record]) -> float:
     """The part of `records` that `filter` matches."""
     if not records:
         raise UsageError("a share needs at least one record")
-    return sum(map(filter.matches, records)) / len(records)
+    return sum(map(filter.matches_checked, records)) / len(records)
 
 
 def matching_brokers(subscribers: Iterable[Subscriber], records: Iterable[Record]) -> Spread:
@@ -78,7 +78,7 @@ class _Interests:
             if all(name in record for name in names):
                 fixed = frozenset((name, hash_key(record[name])) for name in names)
                 for filter, brokers in by_values.get(fixed, {}).items():
-                    if filter.matches(record):
+                    if filter.matches_checked(record):
                         found |= brokers
         return found
 
@@ -90,7 +90,7 @@ def zero_traffic_share(subscribers: Sequence[Subscriber], records: Sequence[Reco
     sunk: dict[Filter, bool] = {}
     for subscriber in subscribers:
         if subscriber.filter not in sunk:
-            sunk[subscriber.filter] = any(map(subscriber.filter.matches, records))
+            sunk[subscriber.filter] = any(map(subscriber.filter.matches_checked, records))
     return sum(not sunk[s.filter] for s in subscribers) / len(subscribers)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from godwit.api.datacluster_api import (
     BrokerCreated,
     CreateBroker,
@@ -22,7 +24,7 @@ from godwit.api.datacluster_api import (
     Unsubscribe,
     Wanted,
 )
-from godwit.content.channel_messages import Position
+from godwit.content.channel_messages import Position, was_dropped
 from godwit.datacluster.channels.arguments import canonical
 from godwit.datacluster.channels.channel_definitions import ChannelDefinitions
 from godwit.datacluster.channels.results import ResultStore
@@ -64,10 +66,14 @@ class BrokerService:
                 keys[place] = canonical(known.channel, each.arguments)
             except UsageError as error:
                 answers[place] = Granted(error=str(error))
-        if keys:
+        if not keys:
+            return answers
+        try:
             granted = self._subscriptions.subscribe(broker, known.id, list(keys.values()))
-            answers |= zip(keys, granted, strict=True)
-        return answers
+        except UsageError:  # It was dropped since `known` was looked up.
+            return dict.fromkeys(wanted, Granted(error=was_dropped(known.channel.name)))
+        first = [replace(each, first=known.first) for each in granted]
+        return answers | dict(zip(keys, first, strict=True))
 
     def unsubscribe(self, request: Unsubscribe, *, now_s: float) -> None:
         for id in request.ended:

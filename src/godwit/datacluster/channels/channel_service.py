@@ -83,7 +83,10 @@ class ChannelService:
         settings: ChannelSettings | None = None,
         on_results: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_results` is called after a commit with results, in the thread that executes."""
+        """`on_results` is called after a commit with results, and after a channel was dropped.
+
+        In the thread that executes or drops.
+        """
         # Queries are small: adaptive execution costs more than it gains.
         spark.conf.set("spark.sql.adaptive.enabled", "false")
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", str(BROADCAST_BYTES_MAX))
@@ -155,6 +158,7 @@ class ChannelService:
             if evaluation is not None:
                 evaluation.close()
             self._files.remove_channel(known.id)
+        self._on_results()  # Brokers tell their subscribers.
 
     # -- executions ----------------------------------------------------------------------------
 

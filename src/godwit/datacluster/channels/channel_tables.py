@@ -1,6 +1,7 @@
 """The catalog's tables of channels, and the two counters that order their changes.
 
 channels         definitions
+dropped_channels by name, the last one that was dropped: brokers and subscribers may be away then
 subscriptions    (channel, arguments), in force from one version until another
 holds            which broker holds which subscription, and the first row not acknowledged
 executions       what each execution reads, and its outcome
@@ -20,6 +21,12 @@ TABLES = (
         definition BLOB NOT NULL,
         created_s REAL NOT NULL
     )""",
+    """CREATE TABLE IF NOT EXISTS dropped_channels (
+        name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,
+        sequence INTEGER NOT NULL,
+        last_subscription INTEGER NOT NULL,
+        last_execution INTEGER NOT NULL
+    ) WITHOUT ROWID""",
     """CREATE TABLE IF NOT EXISTS subscriptions (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         channel INTEGER NOT NULL REFERENCES channels (id) ON DELETE CASCADE,
@@ -69,7 +76,7 @@ TABLES = (
 VERSION = "version"
 """Version of the subscriptions of all channels; rises with every change."""
 SEQUENCE = "sequence"
-"""Number of an execution with results, in the order of commits."""
+"""Number of an execution with results, or of a drop, in the order of commits."""
 
 
 def define(catalog: Catalog) -> None:

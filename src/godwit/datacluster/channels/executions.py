@@ -22,6 +22,8 @@ from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channels.channel_tables import SEQUENCE, VERSION, current, next_of
 
 PLANNED, DONE, SKIPPED = "planned", "done", "skipped"
+CREATED = "created"
+"""No execution: it stands before the first one."""
 ERROR_LENGTH_MAX = 2_000
 #: Executions of a channel that are kept for inspection.
 REMEMBERED = 1_000
@@ -169,9 +171,9 @@ class Executions:
         """The last executions, latest first."""
         with self._catalog.transaction() as connection:
             rows = connection.execute(
-                """SELECT * FROM executions WHERE channel = ? AND number > 0
+                """SELECT * FROM executions WHERE channel = ? AND number > 0 AND state != ?
                 ORDER BY number DESC LIMIT ?""",
-                (channel, limit),
+                (channel, CREATED, limit),
             )
             return [_outcome(row) for row in rows]
 
@@ -201,9 +203,11 @@ class Executions:
         return min(needed, default=None)
 
 
-def begin(connection: sqlite3.Connection, channel: int, inputs: Inputs, *, now_s: float) -> None:
-    """Execution 0 of a created channel: existing batches are not new to it."""
-    _insert(connection, Execution(channel, 0, inputs, 0, now_s), state=DONE)
+def begin(
+    connection: sqlite3.Connection, channel: int, inputs: Inputs, *, number: int, now_s: float
+) -> None:
+    """Executions of a created channel have higher numbers; existing batches are not new to it."""
+    _insert(connection, Execution(channel, number, inputs, 0, now_s), state=CREATED)
 
 
 def _last(connection: sqlite3.Connection, channel: int) -> sqlite3.Row:

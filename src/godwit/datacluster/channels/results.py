@@ -1,7 +1,7 @@
 """Results of executions: which are new, their rows, and how long they are kept.
 
-    notices   which subscriptions of a broker have results in which executions, in the order in
-              which executions were done, numbered by a sequence that the broker remembers
+    notices   which subscriptions of a broker have results in which executions, and which channels
+              were dropped, in the order of commits, numbered by a sequence that brokers remember
     pull      rows from a position on, without Spark
 
 R1  A row stays at (execution, ordinal) of its subscription: repeated pulls give the same rows.
@@ -11,12 +11,13 @@ R2  Results are kept until every holder of their subscriptions has acknowledged 
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
-from godwit.api.datacluster_api import ExecutionRows, Notice, Notices, Pulled
+from godwit.api.datacluster_api import ChannelDropped, ExecutionRows, Notice, Notices, Pulled
 from godwit.content.channel_messages import Position
 from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channels.channel_tables import SEQUENCE, current
@@ -39,7 +40,10 @@ class ResultStore:
         files.remove_all_but(kept)
 
     def notices(self, broker: str, *, after: int) -> Notices:
-        """Executions done after the sequence number `after` with results for the broker."""
+        """What happened after the sequence number `after`.
+
+        That is executions with results for the broker, and channels that were dropped.
+        """
         with self._catalog.transaction() as connection:
             rows = connection.execute(
                 """SELECT sequence, channel, number, name FROM executions
@@ -47,6 +51,12 @@ class ResultStore:
                 WHERE sequence > ? AND is_kept ORDER BY sequence LIMIT ?""",
                 (after, NOTICES_MAX),
             ).fetchall()
+            drops = connection.execute(
+                "SELECT * FROM dropped_channels WHERE sequence > ? ORDER BY sequence", (after,)
+            ).fetchall()
+        through = rows[-1]["sequence"] if rows else after
+        if len(rows) < NOTICES_MAX:
+            through = max(through, drops[-1]["sequence"] if drops else after)
         notices = []
         for row in rows:
             ids = self._concerned(broker, row["channel"], row["number"])
@@ -58,7 +68,8 @@ class ResultStore:
                     subscriptions=ids,
                 )
                 notices.append(notice)
-        return Notices(notices=notices, through=rows[-1]["sequence"] if rows else after)
+        dropped = [_channel_dropped(row) for row in drops if row["sequence"] <= through]
+        return Notices(notices=notices, through=through, dropped=dropped)
 
     def last_notice(self) -> int:
         with self._catalog.transaction() as connection:
@@ -156,6 +167,12 @@ class ResultStore:
         is_later = holds[:, 1] > number
         is_all = (holds[:, 1] == number) & (holds[:, 2] >= contents.rows[place])
         return bool(np.all((is_later | is_all)[concerned]))
+
+
+def _channel_dropped(row: sqlite3.Row) -> ChannelDropped:
+    return ChannelDropped(
+        number=row["sequence"], channel=row["name"], through=row["last_subscription"]
+    )
 
 
 def _after(results: list[ExecutionRows]) -> Position:

@@ -18,6 +18,7 @@ from godwit.api.datacluster_api import Granted
 from godwit.content.channel_messages import Position
 from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channels.channel_tables import VERSION, next_of
+from godwit.errors import UsageError
 
 
 class Change(NamedTuple):
@@ -36,13 +37,18 @@ class Subscriptions:
     def subscribe(
         self, broker: str, channel_id: int, all_arguments: Sequence[bytes]
     ) -> list[Granted]:
-        """Hold a subscription for each of the canonical arguments.  Idempotent (U3)."""
+        """Hold a subscription for each of the canonical arguments.  Idempotent (U3).
+
+        Raises UsageError if there is no such channel any more.
+        """
         with self._catalog.transaction() as connection:
             version = next_of(connection, VERSION)
             row = connection.execute(
                 "SELECT max(number) FROM executions WHERE channel = ?", (channel_id,)
             ).fetchone()
-            after = int(row[0] or 0)
+            if row[0] is None:
+                raise UsageError("the channel was dropped")
+            after = int(row[0])
             ids = [
                 _hold(connection, broker, channel_id, arguments, version, after)
                 for arguments in all_arguments

@@ -85,7 +85,7 @@ class StormClient:
         return [
             number
             for number in range(len(self.published))
-            if any(filter.matches(self._content(number)) for filter in other.filters)
+            if any(filter.matches_checked(self._content(number)) for filter in other.filters)
         ]
 
     def _content(self, number: int) -> dict[str, Value]:

@@ -47,6 +47,10 @@ def url_opener(url: str) -> Opener:
     return socket_opener(*url_address(url))
 
 
+class CycleError(RefusedError):
+    """A link was refused: there is another way between its ends."""
+
+
 class Question(ABC, Generic[A, T]):
     """The receiver of one answer, `A` on the wire and `T` for the caller."""
 
@@ -67,7 +71,8 @@ class Question(ABC, Generic[A, T]):
         except DECODE_ERRORS as error:
             raise malformed(error) from None
         if isinstance(answer, Goodbye):
-            self._fail(RefusedError(answer.reason))
+            refused = CycleError if answer.closes_cycle else RefusedError
+            self._fail(refused(answer.reason))
         elif not self._answered.done():
             accepted = self._accepted(answer)
             if not self._answered.done():  # The caller may have been cancelled meanwhile.

@@ -95,6 +95,9 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     minor: int = PROTOCOL.minor
     """Of the protocol version, which is `version`.`minor`."""
 
+    is_expected: bool = False
+    """The broker's configuration has this link by name, and it has not been up or given up."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)
@@ -119,6 +122,10 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     minor: int = PROTOCOL.minor
     """Of the protocol version, which is `version`.`minor`."""
 
+    turn: Position = 0
+    """Of a new link: it is pending, with this turn, until its ends know that it closes no cycle; 0
+    if it is up at once (overlay/link_proposals.py)."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)
@@ -138,6 +145,9 @@ class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
     reason: str
     for_good: bool = False
     """Of a broker: it was drained, and is not expected back."""
+
+    closes_cycle: bool = False
+    """A link is refused, because there is another way between its ends."""
 
 
 class Dropped(Wired, frozen=True, kw_only=True, tag=24):

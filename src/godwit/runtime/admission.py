@@ -6,11 +6,13 @@ Before the handshake a peer may send one small frame, within a few seconds.
 from __future__ import annotations
 
 import logging
+import secrets
 
 from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
     DECODE_ERRORS,
+    Goodbye,
     Hello,
     ProbeReply,
     ProbeRequest,
@@ -20,6 +22,7 @@ from godwit.protocol.frames import (
 )
 from godwit.protocol.versions import check_version
 from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.node_links import ClosesCycle
 
 log = logging.getLogger("godwit.admission")
 
@@ -56,8 +59,25 @@ class Admission:
         self.connection.peer_version = hello.protocol
         if self._is_one_too_many:
             raise PeerError("too many connections")
-        self._node.admit(hello, self.connection)
+        self._check(hello)
+        try:
+            self._node.admit(hello, self.connection)
+        except ClosesCycle as refused:  # It has not broken any rule.
+            log.debug("link refused", extra={"peer": hello.name, "reason": str(refused)})
+            self.connection.close(Goodbye(reason=str(refused), closes_cycle=True))
         self._node.callers.discard(self.connection)
+
+    def _check(self, hello: Hello) -> None:
+        node = self._node
+        if hello.role == "client":
+            if hello.name.startswith("$"):
+                raise PeerError("names that start with '$' are reserved for brokers")
+            if not hello.is_durable:
+                return
+        if not secrets.compare_digest(hello.secret.encode(), node.secret.encode()):
+            raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
+        if hello.role == "broker" and hello.name == node.name:
+            raise PeerError(f"a broker {node.name} cannot link with itself")
 
     def on_read(self) -> None:
         pass

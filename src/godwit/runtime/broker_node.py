@@ -65,7 +65,7 @@ from godwit.content.messages import (
 )
 from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
-from godwit.protocol.frames import Hello, MoveCompleted, RoundTrips, Welcome, encode
+from godwit.protocol.frames import Goodbye, Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
 from godwit.runtime.node_links import NodeLinks
 from godwit.runtime.outbox import Outbox
@@ -79,6 +79,8 @@ from godwit.sharing.live_channels import LiveChannels
 
 log = logging.getLogger("godwit.node")
 
+#: Why a link is ended.
+EARLY = "sends messages before the link is in use"
 #: For each publication of a run the effects it had, and the bytes it came as.
 Outcomes = Iterator[tuple[list[Effect], bytes]]
 
@@ -164,6 +166,8 @@ class BrokerNode:
     # -- messages ------------------------------------------------------------------------------
 
     def receive_run(self, source: Port, run: Sequence[Arrived]) -> None:
+        if source.is_pending:
+            raise PeerError(EARLY)
         if self._recovery is not None:
             for arrived in run:
                 self._recovery.hold(source, arrived)
@@ -183,6 +187,8 @@ class BrokerNode:
             raise
 
     def receive(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> None:
+        if source.is_pending:
+            raise PeerError(EARLY)
         if self._recovery is not None and isinstance(message, Sweep):
             self._recovery.hold(source, (message, hops, body))
             return
@@ -310,14 +316,13 @@ class BrokerNode:
     def admit(self, hello: Hello, connection: Connection) -> None:
         """A peer has called: resume its stream, or open a new one."""
         hop = LocalClient(hello.name) if hello.role == "client" else Neighbour(hello.name)
-        self._check_caller(hello)
         port = self.ports.get(hop)
         is_resuming = port is not None and hello.stream == port.stream.id
         if self.is_stopping and (hello.role == "client" or not is_resuming):
             raise PeerError(f"broker {self.name} is stopping")
         if self.is_draining and hello.role == "client" and port is None:
             raise PeerError(f"broker {self.name} is being drained; connect to another broker")
-        was_known = False
+        was_known, turn = False, 0
         if port is not None and is_resuming:
             log.info("resumed", extra={"peer": hop.name, "stream": port.stream.id[:8]})
         else:
@@ -329,6 +334,8 @@ class BrokerNode:
                 raise PeerError("too many connections")
             if port is None and hello.stream and hello.has_holdings:
                 self.recover()
+            elif port is None and hello.role == "broker":
+                turn = self.links.turn_of(hello)
             was_known = isinstance(port, LinkPort) and port.is_remembered
             port = self.open(hop, secrets.token_hex(16))
         if isinstance(port, ClientPort):
@@ -344,22 +351,12 @@ class BrokerNode:
             received=stream.received,
             heartbeat_s=heartbeat_s,
             was_known=was_known and not hello.stream,
+            turn=turn,
         )
         connection.write(encode(welcome))
-        self.attach(port, connection, hello.received if hello.stream == stream.id else 0)
-
-    def _check_caller(self, hello: Hello) -> None:
-        if hello.role == "client":
-            if hello.name.startswith("$"):
-                raise PeerError("names that start with '$' are reserved for brokers")
-            if not hello.is_durable:
-                return
-        if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
-            raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
-        if hello.role == "client":
-            return
-        if hello.name == self.name:
-            raise PeerError(f"a broker {self.name} cannot link with itself")
+        self.attach(port, connection, hello.received if hello.stream == stream.id else 0, turn)
+        if isinstance(port, LinkPort) and turn:
+            self.links.answered(port, turn)
 
     def open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
         """A port with a new stream; it replaces the one that may be there."""
@@ -382,11 +379,15 @@ class BrokerNode:
         log.info("opened", extra={"peer": hop.name, "kind": hop.kind})
         return port
 
-    def attach(self, port: Port, connection: Connection, received: int) -> None:
+    def attach(self, port: Port, connection: Connection, received: int, turn: int = 0) -> None:
+        """Continue with a peer over this connection; with a `turn`, its link is pending."""
         is_new = not port.was_attached
         is_resuming = not is_new and not (isinstance(port, LinkPort) and port.kept is not None)
         port.attach(connection, received=received)
         PeerReader(port, self).read_from(connection)
+        port.is_pending = turn > 0
+        if port.is_pending:
+            return
         if isinstance(port, LinkPort):
             if is_new:
                 self.stimulate(LinkUp(port.hop, port.kind))
@@ -401,7 +402,7 @@ class BrokerNode:
 
     def on_lost(self, source: Port, reason: str) -> None:
         log.info("away", extra={"peer": source.hop.name, "reason": reason})
-        if isinstance(source, ClientPort) and not self._holds(source.hop):
+        if source.is_pending or (isinstance(source, ClientPort) and not self._holds(source.hop)):
             self.remove(source, reason)  # Nothing is held for it, so it need not come back.
         else:
             source.await_return()
@@ -414,9 +415,12 @@ class BrokerNode:
             return True
         return self.broker.sessions.holds(client)
 
-    def on_goodbye(self, source: Port, reason: str, *, for_good: bool) -> None:
+    def on_goodbye(self, source: Port, goodbye: Goodbye) -> None:
         source.hang_up()  # The peer does not wait for our goodbye.
-        self.remove(source, f"said goodbye: {reason[:200]}", for_good=for_good)
+        if isinstance(source, LinkPort) and goodbye.closes_cycle:
+            source.refusal = goodbye.reason
+        reason = f"said goodbye: {goodbye.reason[:200]}"
+        self.remove(source, reason, for_good=goodbye.for_good)
 
     def on_refused(self, source: Port, reason: str) -> None:
         self.refused += 1
@@ -440,7 +444,8 @@ class BrokerNode:
         else:
             self.dropped["link lost"] += port.stream.outstanding
             if port.was_attached:
-                self.stimulate(LinkDown(port.hop))
+                if not port.is_pending:
+                    self.stimulate(LinkDown(port.hop))
                 assert isinstance(port, LinkPort)
                 self.links.on_removed(port, for_good=for_good)
 
@@ -474,7 +479,8 @@ class BrokerNode:
             self._end_recovery_if_over(self._recovery)
 
     def _end_recovery_if_over(self, recovery: Recovery) -> None:
-        linked = {hop for hop in self.ports if isinstance(hop, Neighbour)}
+        links = [port for port in self.ports.values() if isinstance(port, LinkPort)]
+        linked = {port.hop for port in links if not port.is_pending}
         if not recovery.is_over(linked, is_complete=self.broker.routing.is_complete):
             return
         self._recovery = None

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from godwit.content.link_messages import LinkStatus, MissingBroker
+from godwit.content.link_messages import LinkState, LinkStatus, MissingBroker
 from godwit.overlay.link_states import Letters, LinkStates
 from godwit.overlay.topology import random_tree
 
@@ -32,6 +32,7 @@ class Network:
         while any(self.wires.values()):
             source, target = self.random.choice([wire for wire, sent in self.wires.items() if sent])
             _, message = self.wires[source, target].pop(0)
+            assert isinstance(message, LinkState)
             self.send(target, self.states[target].receive(message, source))
 
     def missing(self, broker: str) -> list[MissingBroker]:

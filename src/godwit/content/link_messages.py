@@ -34,6 +34,9 @@ class LinkStatus(IntEnum):
     GIVEN_UP = 3
     """It was configured, and has not come up, or come back, in time."""
 
+    PENDING = 4
+    """It is connected, and its ends find out whether it closes a cycle."""
+
 
 class LinkEnd(NamedTuple):
     """A link of a broker."""
@@ -42,6 +45,8 @@ class LinkEnd(NamedTuple):
     """Its name; the address while the broker that dials it does not know the name."""
 
     status: LinkStatus
+    turn: Number = 0
+    """Of a pending link: those with a lower turn come first."""
 
 
 @final
@@ -51,6 +56,24 @@ class LinkState(Wired, frozen=True, kw_only=True, tag=47):
     broker: ShortText
     version: Number
     links: Annotated[tuple[LinkEnd, ...], msgspec.Meta(max_length=LINKS_MAX)] = ()
+
+
+@final
+class LinkWave(Wired, frozen=True, kw_only=True, tag=48):
+    """Passes over all links, pending ones too, and comes back (overlay/link_waves.py)."""
+
+    id: ShortText
+    turn: Number
+    """Of the link that it is for."""
+
+    is_echo: bool = False
+
+
+@final
+class LinkDecision(Wired, frozen=True, kw_only=True, tag=49):
+    """The broker that made a pending link takes it into use; the other end answers the same."""
+
+    is_answer: bool = False
 
 
 class MissingBroker(NamedTuple):
@@ -86,4 +109,4 @@ class NetworkStatus(Wired, frozen=True, kw_only=True, tag=46):
 
 
 #: What brokers tell each other about links.
-LinkMessage: TypeAlias = LinkState
+LinkMessage: TypeAlias = LinkState | LinkWave | LinkDecision

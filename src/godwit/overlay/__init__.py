@@ -1,8 +1,10 @@
 """How brokers are linked, and how a publication finds its way.
 
-topology.py     the links between brokers, as a value
-link_states.py  what a broker knows of the links of all others
-tree/           routing in a tree, with advertisements and covering
+topology.py        the links between brokers, as a value
+link_states.py     what a broker knows of the links of all others
+link_waves.py      waves over all links, to learn what every broker knows
+link_proposals.py  which new links are taken in: none that would close a cycle
+tree/              routing in a tree, with advertisements and covering
 
 A routing strategy is a folder, an implementation of `broker.routing.Routing`, and a line in
 OVERLAYS.

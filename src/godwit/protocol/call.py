@@ -47,6 +47,10 @@ def url_opener(url: str) -> Opener:
     return socket_opener(*url_address(url))
 
 
+class CycleError(RefusedError):
+    """A link was refused: there is another way between its ends."""
+
+
 class Question(ABC, Generic[A, T]):
     """The receiver of one answer, `A` on the wire and `T` for the caller."""
 
@@ -67,8 +71,7 @@ class Question(ABC, Generic[A, T]):
         except DECODE_ERRORS as error:
             raise malformed(error) from None
         if isinstance(answer, Goodbye):
-            refused = TakenOverError if answer.name_is_taken else RefusedError
-            self._fail(refused(answer.reason))
+            self._fail(_refusal(answer))
         elif not self._answered.done():
             accepted = self._accepted(answer)
             if not self._answered.done():  # The caller may have been cancelled meanwhile.
@@ -130,3 +133,11 @@ class Call(Question[Welcome, T]):
             raise
         self._connection.peer_version = answer.protocol
         return self._accept(answer, self._connection)
+
+
+def _refusal(goodbye: Goodbye) -> RefusedError:
+    if goodbye.name_is_taken:
+        return TakenOverError(goodbye.reason)
+    if goodbye.closes_cycle:
+        return CycleError(goodbye.reason)
+    return RefusedError(goodbye.reason)

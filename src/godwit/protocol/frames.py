@@ -107,6 +107,9 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     take_over: bool = False
     """End the session that has the name, if there is one."""
 
+    is_expected: bool = False
+    """The broker's configuration has this link by name, and it has not been up or given up."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)
@@ -134,6 +137,10 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     generation: Position = 0
     """Of the client's claim to its name."""
 
+    turn: Position = 0
+    """Of a new link: it is pending, with this turn, until its ends know that it closes no cycle; 0
+    if it is up at once (overlay/link_proposals.py)."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)
@@ -156,6 +163,9 @@ class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
 
     name_is_taken: bool = False
     """Another client has the name of this one, which should not call again."""
+
+    closes_cycle: bool = False
+    """A link is refused, because there is another way between its ends."""
 
 
 class Dropped(Wired, frozen=True, kw_only=True, tag=24):

@@ -13,6 +13,7 @@ from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
     DECODE_ERRORS,
+    Goodbye,
     Hello,
     ProbeReply,
     ProbeRequest,
@@ -22,6 +23,7 @@ from godwit.protocol.frames import (
 )
 from godwit.protocol.versions import check_version
 from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.node_links import ClosesCycle
 
 log = logging.getLogger("godwit.admission")
 
@@ -83,7 +85,12 @@ class Admission:
             return
         if is_client and not hello.stream:
             node.names.check_unclaimed(hello.name)
-        node.welcome(hello, self.connection)
+        try:
+            node.welcome(hello, self.connection)
+        except ClosesCycle as refused:  # It has not broken any rule.
+            log.debug("link refused", extra={"peer": hello.name, "reason": str(refused)})
+            self.connection.close(Goodbye(reason=str(refused), closes_cycle=True))
+            node.callers.discard(self.connection)
 
     def _check_caller(self, hello: Hello) -> None:
         node = self._node

@@ -69,7 +69,7 @@ from godwit.content.messages import (
 )
 from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
-from godwit.protocol.frames import Hello, MoveCompleted, RoundTrips, Welcome, encode
+from godwit.protocol.frames import Goodbye, Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
 from godwit.runtime.node_links import NodeLinks
 from godwit.runtime.node_names import NodeNames, left
@@ -84,6 +84,8 @@ from godwit.sharing.live_channels import LiveChannels
 
 log = logging.getLogger("godwit.node")
 
+#: Why a link is ended.
+EARLY = "sends messages before the link is in use"
 #: For each publication of a run the effects it had, and the bytes it came as.
 Outcomes = Iterator[tuple[list[Effect], bytes]]
 
@@ -170,6 +172,8 @@ class BrokerNode:
     # -- messages ------------------------------------------------------------------------------
 
     def receive_run(self, source: Port, run: Sequence[Arrived]) -> None:
+        if source.is_pending:
+            raise PeerError(EARLY)
         if self._recovery is not None:
             for arrived in run:
                 self._recovery.hold(source, arrived)
@@ -189,6 +193,8 @@ class BrokerNode:
             raise
 
     def receive(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> None:
+        if source.is_pending:
+            raise PeerError(EARLY)
         if self._recovery is not None and isinstance(message, Sweep):
             self._recovery.hold(source, (message, hops, body))
             return
@@ -319,7 +325,7 @@ class BrokerNode:
         """Answer a caller that is admitted, and continue or begin its stream."""
         hop = LocalClient(hello.name) if hello.role == "client" else Neighbour(hello.name)
         port = self.ports.get(hop)
-        was_known = False
+        was_known, turn = False, 0
         if port is not None and hello.stream == port.stream.id:
             log.info("resumed", extra={"peer": hop.name, "stream": port.stream.id[:8]})
         else:
@@ -328,6 +334,8 @@ class BrokerNode:
                 raise PeerError(f"{hello.role} {hello.name} is connected already")
             if port is None and hello.stream and hello.has_holdings:
                 self.recover()
+            elif port is None and hello.role == "broker":
+                turn = self.links.turn_of(hello)
             was_known = isinstance(port, LinkPort) and port.is_remembered
             port = self.open(hop, secrets.token_hex(16))
             if isinstance(port, ClientPort) and hello.incarnation:
@@ -346,10 +354,13 @@ class BrokerNode:
             heartbeat_s=heartbeat_s,
             was_known=was_known and not hello.stream,
             generation=generation,
+            turn=turn,
         )
         connection.write(encode(welcome))
         self.callers.discard(connection)
-        self.attach(port, connection, hello.received if hello.stream == stream.id else 0)
+        self.attach(port, connection, hello.received if hello.stream == stream.id else 0, turn)
+        if isinstance(port, LinkPort) and turn:
+            self.links.answered(port, turn)
 
     def open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
         """A port with a new stream; it replaces the one that may be there."""
@@ -372,11 +383,15 @@ class BrokerNode:
         log.info("opened", extra={"peer": hop.name, "kind": hop.kind})
         return port
 
-    def attach(self, port: Port, connection: Connection, received: int) -> None:
+    def attach(self, port: Port, connection: Connection, received: int, turn: int = 0) -> None:
+        """Continue with a peer over this connection; with a `turn`, its link is pending."""
         is_new = not port.was_attached
         is_resuming = not is_new and not (isinstance(port, LinkPort) and port.kept is not None)
         port.attach(connection, received=received)
         PeerReader(port, self).read_from(connection)
+        port.is_pending = turn > 0
+        if port.is_pending:
+            return
         if isinstance(port, LinkPort):
             if is_new:
                 self.stimulate(LinkUp(port.hop, port.kind))
@@ -393,7 +408,7 @@ class BrokerNode:
 
     def on_lost(self, source: Port, reason: str) -> None:
         log.info("away", extra={"peer": source.hop.name, "reason": reason})
-        if isinstance(source, ClientPort) and not self._holds(source.hop):
+        if source.is_pending or (isinstance(source, ClientPort) and not self._holds(source.hop)):
             self.remove(source, reason)  # Nothing is held for it, so it need not come back.
         else:
             source.await_return()
@@ -407,9 +422,12 @@ class BrokerNode:
             return True
         return self.broker.sessions.holds(client)
 
-    def on_goodbye(self, source: Port, reason: str, *, for_good: bool) -> None:
+    def on_goodbye(self, source: Port, goodbye: Goodbye) -> None:
         source.hang_up()  # The peer does not wait for our goodbye.
-        self.remove(source, f"said goodbye: {reason[:200]}", for_good=for_good)
+        if isinstance(source, LinkPort) and goodbye.closes_cycle:
+            source.refusal = goodbye.reason
+        reason = f"said goodbye: {goodbye.reason[:200]}"
+        self.remove(source, reason, for_good=goodbye.for_good)
 
     def on_refused(self, source: Port, reason: str) -> None:
         self.refused += 1
@@ -435,7 +453,8 @@ class BrokerNode:
         else:
             self.dropped["link lost"] += port.stream.outstanding
             if port.was_attached:
-                self.stimulate(LinkDown(port.hop))
+                if not port.is_pending:
+                    self.stimulate(LinkDown(port.hop))
                 assert isinstance(port, LinkPort)
                 self.links.on_removed(port, for_good=for_good)
 
@@ -469,7 +488,8 @@ class BrokerNode:
             self._end_recovery_if_over(self._recovery)
 
     def _end_recovery_if_over(self, recovery: Recovery) -> None:
-        linked = {hop for hop in self.ports if isinstance(hop, Neighbour)}
+        links = [port for port in self.ports.values() if isinstance(port, LinkPort)]
+        linked = {port.hop for port in links if not port.is_pending}
         if not recovery.is_over(linked, is_complete=self.broker.routing.is_complete):
             return
         self._recovery = None

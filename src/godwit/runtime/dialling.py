@@ -8,7 +8,7 @@ import logging
 from godwit.broker.stimuli import LinkKind
 from godwit.errors import PeerError
 from godwit.protocol.backoff import Backoff
-from godwit.protocol.call import Call, Opener
+from godwit.protocol.call import Call, CycleError, Opener
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Hello, Welcome
 from godwit.protocol.supervision import Supervisor
@@ -39,6 +39,7 @@ class Dialler:
         self._kind = kind
         self._link: LinkPort | None = None
         self._backoff = Backoff()
+        self._refusal = ""
         self._supervisor = Supervisor(
             log, "no link", trouble="not linked yet", level=logging.INFO, where=where
         )
@@ -53,12 +54,34 @@ class Dialler:
         await self._supervisor.run(self._stay_linked, self._backoff)
 
     async def _stay_linked(self) -> None:
-        link = await self._call()
+        try:
+            link = await self._call()
+            await self._in_use(link)
+        except CycleError as error:
+            self._on_cycle(str(error))
+            raise
+        self._refusal = ""
         self._supervisor.recover()
         self._backoff.reset()
         self.linked.set()
         await link.detached.wait()
         raise PeerError("the connection was lost")
+
+    async def _in_use(self, link: LinkPort) -> None:
+        """Wait until a new link is up; CycleError if it is refused."""
+        if link.is_pending:
+            await link.decided.wait()
+        if link.refusal is not None:
+            raise CycleError(link.refusal)
+        if link.is_pending:
+            raise PeerError("the connection was lost before the link was in use")
+
+    def _on_cycle(self, reason: str) -> None:
+        """It is tried again: another link may be removed, and this one take its place."""
+        self._node.links.on_refused(self.where)
+        if reason != self._refusal:
+            self._refusal = reason
+            log.warning("link refused", extra={"where": self.where, "reason": reason})
 
     async def _call(self) -> LinkPort:
         node, known = self._node, self._resumable()
@@ -71,6 +94,7 @@ class Dialler:
             heartbeat_s=node.limits.heartbeat_s,
             has_holdings=known is not None,
             link=self._kind,
+            is_expected=node.links.is_expected(self.where),
         )
 
         def accept(welcome: Welcome, connection: Connection) -> LinkPort:

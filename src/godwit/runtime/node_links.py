@@ -6,27 +6,34 @@ from the start is given up, as a neighbour that was lost is after that time: thi
 without it, and it may join later.
 
 Brokers tell each other the state of their links (overlay/link_states.py), so each of them can say
-which brokers are missing, and where.
+which brokers are missing, and where; and refuse a link that would close a cycle, at the call or
+while it is pending (overlay/link_proposals.py).
 """
 
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from godwit.broker.stimuli import LinkGivenUp, LinkKind, Neighbour
+from godwit.broker.stimuli import LinkGivenUp, LinkKind, LinkUp, Neighbour
 from godwit.content.link_messages import LinkMessage, LinkStatus, MissingBroker, NetworkStatus
 from godwit.errors import PeerError
+from godwit.overlay.link_proposals import LinkProposals, LinkStep
 from godwit.overlay.link_states import Letters, LinkStates
 from godwit.protocol.connection import Connection
-from godwit.protocol.frames import Welcome, encode
+from godwit.protocol.frames import Goodbye, Hello, Welcome, encode
 from godwit.runtime.port import LinkPort
 
 if TYPE_CHECKING:
     from godwit.runtime.broker_node import BrokerNode
 
 log = logging.getLogger("godwit.links")
+
+
+class ClosesCycle(PeerError):  # noqa: N818  An answer to the caller, not an error of ours.
+    """Why a caller's link is refused."""
 
 
 class NodeLinks:
@@ -37,12 +44,40 @@ class NodeLinks:
         self.expected = set(map(Neighbour, neighbours))
         """Configured neighbours, also while they are linked."""
         self._node = node
-        self._addresses = set(addresses)
+        addresses = list(addresses)
+        self._addresses = frozenset(addresses)
         self._names: dict[str, str] = {}
-        names = [neighbour.name for neighbour in self.expected]
-        self._states = LinkStates(node.name, sorted([*names, *self._addresses]))
+        """The names of neighbours that are configured by address."""
+        self._awaited = dict.fromkeys(
+            sorted([*addresses, *(neighbour.name for neighbour in self.expected)])
+        )
+        """Names and addresses of configured neighbours that have not been linked or given up."""
+        self._states = LinkStates(node.name, self._awaited)
+        self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
 
-    # -- calling -------------------------------------------------------------------------------
+    # -- new links -----------------------------------------------------------------------------
+
+    def is_expected(self, link: str) -> bool:
+        """Whether the link is configured by name, and has not been up or given up."""
+        return link in self._awaited and Neighbour(link) in self.expected
+
+    def name_of(self, link: str) -> str:
+        """The name of a neighbour that is configured by its name, or by its address."""
+        return self._names.get(link, link)
+
+    def turn_of(self, hello: Hello) -> int:
+        """The turn of a caller's link; 0 if it is up at once.  Raises ClosesCycle."""
+        if hello.link is LinkKind.SOFT:
+            return 0
+        refusal = self._proposals.refusal(hello.name)
+        if refusal is not None:
+            raise ClosesCycle(refusal)
+        is_configured = hello.is_expected and self.is_expected(hello.name)
+        return 0 if is_configured else self._proposals.next_turn()
+
+    def answered(self, port: LinkPort, turn: int) -> None:
+        """A caller's link is pending."""
+        self._perform(self._proposals.answered(port.hop.name, turn))
 
     def link(
         self,
@@ -72,35 +107,43 @@ class NodeLinks:
             node.recover()
         port = node.open(hop, welcome.stream)
         assert isinstance(port, LinkPort)
-        port.kind = kind
-        node.attach(port, connection, welcome.received)
-        self._on_named(where, hop)
+        port.kind, port.dialled_at = kind, where
+        turn = 0 if port.was_attached else welcome.turn
+        node.attach(port, connection, welcome.received, turn)
+        if turn:
+            self._perform(self._proposals.dialled(hop.name, turn))
         return port
 
-    def _on_named(self, address: str, neighbour: Neighbour) -> None:
-        """The neighbour at an address is linked: it is expected by its name from now on."""
-        if address in self._addresses:
-            self._addresses.discard(address)
-            self._names[address] = neighbour.name
-            self.expected.add(neighbour)
-            self._send(self._states.forget(address))
-            self._node.stimulate(LinkGivenUp(Neighbour(address)))
-
-    def name_of(self, link: str) -> str:
-        """The name of a neighbour that is configured by its name, or by its address."""
-        return self._names.get(link, link)
+    def on_refused(self, where: str) -> None:
+        """A link that we made would close a cycle: its ends are linked otherwise."""
+        if where in self._awaited:
+            self._give_up(where)
+        if where in self._addresses:
+            self._send(self._states.forget(where))
 
     # -- links come and go ---------------------------------------------------------------------
 
     def on_attached(self, port: LinkPort, *, knows_us: bool) -> None:
-        """A neighbour is connected; `knows_us` if it resumes its stream."""
+        """A neighbour whose link is up is connected; `knows_us` if it resumes its stream."""
         if port.kind is LinkKind.SOFT:
             return
         name = port.hop.name
         if knows_us:
             self._send(self._states.set(name, LinkStatus.UP))
         else:
-            self._send(self._states.link(name))
+            self._perform(self._proposals.restarted(name))
+            self._on_up(port)
+
+    def _on_up(self, port: LinkPort) -> None:
+        """A link is up: it is not awaited any longer, and known by its name."""
+        self._awaited.pop(port.hop.name, None)
+        address = port.dialled_at
+        if address in self._addresses:
+            self._awaited.pop(address, None)
+            self._names[address] = port.hop.name
+            self.expected.add(port.hop)
+            self._send(self._states.forget(address))
+            self._node.stimulate(LinkGivenUp(Neighbour(address)))
 
     def on_away(self, port: LinkPort) -> None:
         if port.kind is not LinkKind.SOFT:
@@ -108,40 +151,45 @@ class NodeLinks:
 
     def on_removed(self, port: LinkPort, *, for_good: bool) -> None:
         """A link is down; with `for_good` the neighbour has been drained, and is not missing."""
+        port.decided.set()
         if port.kind is LinkKind.SOFT:
             return
         if for_good:
             self.expected.discard(port.hop)
-        if port.hop in self.expected:
-            self._send(self._states.set(port.hop.name, LinkStatus.GIVEN_UP))
+        name = port.hop.name
+        if name in self._awaited:
+            self._send(self._states.set(name, LinkStatus.EXPECTED))
+        elif port.hop in self.expected:
+            self._send(self._states.set(name, LinkStatus.GIVEN_UP))
         else:
-            self._send(self._states.forget(port.hop.name))
+            self._send(self._states.forget(name))
+        self._perform(self._proposals.gone(name))
 
     def expect_no_longer(self, neighbour: Neighbour) -> None:
         """The link was taken out of the configuration."""
         self.expected.discard(neighbour)
         if neighbour not in self._node.ports:
+            self._awaited.pop(neighbour.name, None)
             self._node.stimulate(LinkGivenUp(neighbour))
             self._send(self._states.forget(neighbour.name))
 
     def give_up_expected(self) -> None:
         """Configured links that have not been up by now are not waited for any longer."""
-        for name in self._states.expected:
-            log.warning(
-                "gave up",
-                extra={
-                    "broker": self._node.name,
-                    "neighbour": name,
-                    "reason": f"no link within {self._node.limits.link_s:g} s",
-                },
-            )
-            self._send(self._states.set(name, LinkStatus.GIVEN_UP))
-            self._node.stimulate(LinkGivenUp(Neighbour(name)))
+        for link in list(self._awaited):
+            reason = f"no link within {self._node.limits.link_s:g} s"
+            log.warning("gave up", extra={"neighbour": link, "reason": reason})
+            self._give_up(link)
+
+    def _give_up(self, link: str) -> None:
+        del self._awaited[link]
+        if Neighbour(link) not in self._node.ports:  # Else it is pending.
+            self._send(self._states.set(link, LinkStatus.GIVEN_UP))
+        self._node.stimulate(LinkGivenUp(Neighbour(link)))
 
     # -- what the network is like --------------------------------------------------------------
 
     def receive(self, source: LinkPort, message: LinkMessage) -> None:
-        self._send(self._states.receive(message, source.hop.name))
+        self._perform(self._proposals.receive(message, source.hop.name))
 
     @property
     def missing(self) -> list[MissingBroker]:
@@ -152,6 +200,25 @@ class NodeLinks:
         node, missing = self._node, tuple(self.missing)
         is_complete = node.broker.routing.is_complete and not node.is_recovering and not missing
         return NetworkStatus(number=number, is_complete=is_complete, missing=missing)
+
+    def _perform(self, step: LinkStep) -> None:
+        self._send(step.letters)
+        ports = self._node.ports
+        for name in step.up:
+            port = ports[Neighbour(name)]
+            assert isinstance(port, LinkPort)
+            port.is_pending = False
+            self._node.stimulate(LinkUp(port.hop, port.kind))
+            self._on_up(port)
+            port.decided.set()
+        for name, reason in step.refused:
+            port = ports[Neighbour(name)]
+            assert isinstance(port, LinkPort)
+            port.refusal = reason
+            if port.connection is not None:
+                port.connection.close(Goodbye(reason=reason, closes_cycle=True))
+            port.detach()
+            self._node.remove(port, reason)
 
     def _send(self, letters: Letters) -> None:
         for name, message in letters:

@@ -18,7 +18,13 @@ from godwit.content.channel_messages import (
     ChannelSubscription,
     ChannelUnsubscription,
 )
-from godwit.content.link_messages import LinkMessage, LinkState, StatusRequest
+from godwit.content.link_messages import (
+    LinkDecision,
+    LinkMessage,
+    LinkState,
+    LinkWave,
+    StatusRequest,
+)
 from godwit.content.messages import OtherMessage, Publication
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
@@ -79,7 +85,7 @@ class MessageHandler(Protocol):
 
     def on_status_request(self, source: Port, request: StatusRequest) -> None: ...
 
-    def on_goodbye(self, source: Port, reason: str, *, for_good: bool) -> None: ...
+    def on_goodbye(self, source: Port, goodbye: Goodbye) -> None: ...
 
     def on_lost(self, source: Port, reason: str) -> None:
         """The connection is lost; the peer may come back."""
@@ -130,7 +136,7 @@ class PeerReader:
         if type(message) is Acknowledge:
             handler.on_acknowledged(port, message.received)
         elif type(message) is Goodbye:
-            handler.on_goodbye(port, message.reason, for_good=message.for_good)
+            handler.on_goodbye(port, message)
         else:
             port.stream.received += 1
             if type(message) is Stayed:
@@ -139,7 +145,7 @@ class PeerReader:
                 handler.on_move_completed(port, message)
             elif type(message) is RoundTrips:
                 handler.on_round_trips(port, message)
-            elif type(message) is LinkState:
+            elif isinstance(message, LinkState | LinkWave | LinkDecision):
                 handler.on_link_message(port, message)
             elif type(message) is StatusRequest:
                 handler.on_status_request(port, message)

@@ -70,6 +70,8 @@ class Traffic:
 class Port(ABC):
     hop: LocalClient | Neighbour
     is_link: bool
+    is_pending = False
+    """Of a link: not in use yet; its ends find out whether it closes a cycle."""
 
     def __init__(self, owner: PortOwner, stream_id: str) -> None:
         self.stream = Stream(stream_id)
@@ -333,6 +335,12 @@ class LinkPort(Port):
         super().__init__(owner, stream_id)
         self.hop: Neighbour = Neighbour(name)
         self.kind = LinkKind.PRIMARY
+        self.dialled_at = ""
+        """The name or address that this broker has dialled, if it has."""
+        self.decided = asyncio.Event()
+        """Set when the link is up, or refused."""
+        self.refusal: str | None = None
+        """Why the link is refused, if it is."""
         self.has_restarted = False
         """The neighbour has failed at least once since the link was opened."""
         self.kept: list[bytes] | None = None

@@ -1,0 +1,179 @@
+"""Links that would close a cycle are refused at the end that made them; nothing else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import random as global_random
+from contextlib import AsyncExitStack
+from random import Random
+
+import pytest
+from tests.asynchronous import until
+
+from godwit.client import Client, Events
+from godwit.overlay.topology import Topology, chain, topology
+from godwit.runtime.dialling import Dialler
+from godwit.testing import MemoryNetwork, run_in_virtual_time
+
+NUMBERS = "x is a number"
+#: Much more than it takes.
+SETTLE_S = 60.0
+
+
+class Links:
+    """Links that brokers of a network in memory dial, whether they close a cycle or not."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self.network = network
+        self.diallers: dict[tuple[str, str], Dialler] = {}
+
+    def dial(self, *links: tuple[str, str]) -> None:
+        for link in links:
+            self.diallers[link] = self.network._dial(*link)
+
+    async def settle(self) -> None:
+        async with asyncio.timeout(SETTLE_S):
+            await until(
+                lambda: all(self.is_up(link) or self.is_refused(link) for link in self.diallers)
+            )
+
+    def is_up(self, link: tuple[str, str]) -> bool:
+        return self.diallers[link].trouble is None
+
+    def is_refused(self, link: tuple[str, str]) -> bool:
+        return "would close a cycle" in (self.diallers[link].trouble or "")
+
+    @property
+    def up(self) -> list[tuple[str, str]]:
+        return [link for link in self.diallers if self.is_up(link)]
+
+
+def parts(names: tuple[str, ...], links: list[tuple[str, str]]) -> set[frozenset[str]]:
+    found: Topology = topology(names, links)
+    return {frozenset(found.distances(name)) for name in names}
+
+
+async def check_use(network: MemoryNetwork, groups: set[frozenset[str]]) -> None:
+    """Everyone advertises, subscribes and publishes, and receives what its part publishes."""
+    async with AsyncExitStack() as stack:
+
+        async def start(broker: str) -> tuple[Client, Events]:
+            client = await stack.enter_async_context(network.connect(broker))
+            events = await stack.enter_async_context(client.subscribe(NUMBERS))
+            await events.in_effect()
+            await client.advertise(NUMBERS)
+            return client, events
+
+        async with asyncio.timeout(SETTLE_S):
+            users = dict(
+                zip(network.nodes, await asyncio.gather(*map(start, network.nodes)), strict=True)
+            )
+            for number, (client, _) in enumerate(users.values()):
+                await client.publish({"x": number})
+                await client.flush()
+            for group in groups:
+                for broker in group:
+                    events = users[broker][1]
+                    got = {(await anext(events)).publisher for _ in range(len(group) - 1)}
+                    assert got == {users[other][0].name for other in group if other != broker}
+
+
+def test_a_link_that_closes_a_cycle_is_refused_with_its_way() -> None:
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(3)) as network:
+            links = Links(network)
+            links.dial(("B3", "B1"))
+            await links.settle()
+            assert links.diallers["B3", "B1"].trouble == (
+                "a link from B3 to B1 would close a cycle: they are linked by B3 - B2 - B1;"
+                " remove one of these links, or do not make this one"
+            )
+            await check_use(network, {frozenset(network.nodes)})
+            await network.remove_link("B1", "B2")
+            async with asyncio.timeout(SETTLE_S):
+                await until(lambda: links.is_up(("B3", "B1")))
+            await check_use(network, {frozenset(network.nodes)})
+
+    run_in_virtual_time(scenario())
+
+
+def test_two_links_between_two_parts_race() -> None:
+    async def scenario() -> None:
+        two_parts = topology("ABCD", [("A", "B"), ("C", "D")])
+        async with MemoryNetwork(two_parts, latency_s=lambda: 0.01) as network:
+            links = Links(network)
+            links.dial(("A", "C"), ("D", "B"))
+            await links.settle()
+            assert len(links.up) == 1
+            await check_use(network, {frozenset(network.nodes)})
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_link_that_is_expected_counts_before_it_is_up() -> None:
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(3), absent=["B2"]) as network:
+            links = Links(network)
+            links.dial(("B3", "B1"))
+            await links.settle()
+            assert "B3 - B2 - B1" in str(links.diallers["B3", "B1"].trouble)
+            await network.restart("B2")
+            await check_use(network, {frozenset(network.nodes)})
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_second_broker_of_a_name_is_refused() -> None:
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(3)) as network, MemoryNetwork(chain(1)) as others:
+            stranger = others.nodes["B1"]
+            stranger.name = "B3"
+            dialler = Dialler(stranger, network._opener("B1"), where="B1")
+            task = asyncio.create_task(dialler.run())
+            async with asyncio.timeout(SETTLE_S):
+                await until(lambda: "would close a cycle" in str(dialler.trouble))
+            task.cancel()
+            await check_use(network, {frozenset(network.nodes)})
+
+    run_in_virtual_time(scenario())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_links_that_are_dialled_together_become_a_spanning_forest(seed: int) -> None:
+    global_random.seed(seed)
+    run_in_virtual_time(_dial_at_random(Random(seed), with_crash=seed % 2 == 1))
+
+
+async def _dial_at_random(random: Random, *, with_crash: bool) -> None:
+    names = tuple(f"B{number}" for number in range(random.randint(2, 7)))
+    pairs = [(a, b) for a in names for b in names if a < b]
+    wanted = [
+        pair if random.random() < 0.5 else pair[::-1]
+        for pair in random.sample(pairs, random.randint(1, len(pairs)))
+    ]
+    longest_s = random.choice((0.0, 0.01, 0.2))
+    async with MemoryNetwork(
+        topology(names, []), latency_s=lambda: random.uniform(0.0, longest_s)
+    ) as network:
+        links = Links(network)
+        for link in wanted:
+            links.dial(link)
+            if random.random() < 0.3:
+                await asyncio.sleep(random.uniform(0.0, 2 * longest_s))
+        if with_crash:
+            await asyncio.sleep(random.uniform(0.0, 8 * longest_s))
+            victim = random.choice(names)
+            network.crash(victim)
+            await asyncio.sleep(random.uniform(0.0, 2.0))
+            await network.restart(victim)
+            links.dial(*(link for link in wanted if link[0] == victim))
+            await asyncio.sleep(15.0)  # Until neighbours have given its first run up, if they do.
+        await links.settle()
+        await asyncio.sleep(5.0)  # Links that were refused for others that then failed come up.
+        groups = parts(names, links.up)
+        assert groups == parts(names, wanted), "connected as it was asked for"
+        assert len(links.up) == len(names) - len(groups), "a forest"
+        for link in wanted:
+            if not links.is_up(link):
+                assert all(end in str(links.diallers[link].trouble) for end in link)
+        await check_use(network, groups)

@@ -65,7 +65,7 @@ async def _sub(
     count: int | None,
     show: Callable[[Event], str],
 ) -> None:
-    async with connect(url, name=name) as client, client.subscribe(*filters) as events:
+    async with _connect(url, name) as client, client.subscribe(*filters) as events:
         async with _says_what_it_waits_for(client):
             await events.in_effect()
         typer.echo(f"{client.name} listens", err=True)
@@ -81,6 +81,13 @@ async def _sub(
                 typer.echo(
                     f"{events.dropped} publications were dropped: reading is too slow", err=True
                 )
+
+
+def _connect(url: str, name: str | None) -> Client:
+    """A client whose gaps are printed, a line each."""
+    client = connect(url, name=name)
+    client.gaps.on_gap = lambda gap: typer.echo(str(gap), err=True)
+    return client
 
 
 def _as_text(event: Event) -> str:
@@ -127,7 +134,7 @@ def adv(
 async def _pub(
     url: str, records: list[str] | None, name: str | None, announced: Filter | None, json: bool
 ) -> None:
-    async with connect(url, name=name) as client:
+    async with _connect(url, name) as client:
         if announced is not None:
             async with _says_what_it_waits_for(client):
                 await client.advertise(announced)

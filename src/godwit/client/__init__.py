@@ -9,6 +9,7 @@ client_session.py        a session that survives connections and brokers, of all
 broker_connection.py     the connection to a broker, re-established when it is lost
 coordinated.py           asks a coordinator which broker to use
 events.py                what a subscription delivers, as an asynchronous iterator
+gaps.py                  publications that did not arrive, or may not have
 live_move.py             one move to another broker
 draining.py              leaving the old broker
 mover.py                 moves, one at a time
@@ -23,6 +24,18 @@ from __future__ import annotations
 
 from godwit.client.client import Client, connect
 from godwit.client.events import ChannelEvent, ChannelEvents, Event, Events
+from godwit.client.gaps import Gap, GapReason, Gaps
 from godwit.client.live_move import Moved
 
-__all__ = ["ChannelEvent", "ChannelEvents", "Client", "Event", "Events", "Moved", "connect"]
+__all__ = [
+    "ChannelEvent",
+    "ChannelEvents",
+    "Client",
+    "Event",
+    "Events",
+    "Gap",
+    "GapReason",
+    "Gaps",
+    "Moved",
+    "connect",
+]

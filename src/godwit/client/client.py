@@ -36,6 +36,7 @@ from godwit.client.broker_connection import (
 from godwit.client.client_session import ClientSession
 from godwit.client.dispatch import EventDispatch
 from godwit.client.events import ChannelEvents, Events
+from godwit.client.gaps import Gaps
 from godwit.client.holdings import check_askable
 from godwit.client.live_move import Moved
 from godwit.client.mover import MOVE_S, Mover
@@ -48,10 +49,12 @@ from godwit.content.link_messages import NetworkStatus
 from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
+    GapNotice,
     MoveTo,
     Paused,
     Publication,
     Refusal,
+    SubscriptionId,
     SubscriptionInEffect,
     Swept,
 )
@@ -137,6 +140,12 @@ class Client:
         self.broker_connection = BrokerConnection(
             self.session, places, listener=self, fall_back_s=fall_back_s
         )
+        self.gaps = Gaps()
+        """What this client learns of publications that did not arrive, or may not have."""
+        self.session.on_missed = self._on_missed
+        self._generation = 0
+        self._lapsed: set[SubscriptionId] = set()
+        """Subscriptions that the broker had forgotten, and that are not in effect again."""
         self._dispatch = EventDispatch(self)
         self._mover = Mover(self, resolve)
         self._pinger = Pinger(self, resolve)
@@ -201,6 +210,7 @@ class Client:
 
     def _end_all(self) -> None:
         closed = UsageError("the client was closed")
+        self.gaps.close()
         self._dispatch.fail_all(closed)
         for awaited in self._awaited.values():
             if not awaited.done():
@@ -373,6 +383,8 @@ class Client:
         match message:
             case SubscriptionInEffect(id=id):
                 self._dispatch.confirm(id)
+                self._lapsed.discard(id)
+                self.on_progress()
             case AdvertisementInEffect(id=id):
                 if id in self._awaited and not self._awaited[id].done():
                     self._awaited[id].set_result(None)
@@ -394,6 +406,9 @@ class Client:
                 self._on_refusal(message)
             case Dropped(count=count):
                 self._dispatch.count_dropped(count)
+                self.gaps.on_dropped(self.session.broker, count)
+            case GapNotice():
+                self.gaps.on_notice(message)
             case _:
                 assert_never(message)
 
@@ -407,8 +422,19 @@ class Client:
             self._refusals.append(refusal)
         self.on_progress()
 
+    def _on_missed(self) -> None:
+        self._lapsed = set(self.session.subscriptions)
+        self.gaps.on_session_ended(self.session.broker, self.broker_connection.lost_s)
+
     def on_progress(self) -> None:
         self._mover.on_progress()
+        if self._generation != self.session.generation:
+            self._generation = self.session.generation
+            self.gaps.doubt()
+        elif self.session.was_answered:
+            self.gaps.settle()
+        if not self._lapsed & self.session.subscriptions.keys():
+            self.gaps.on_subscriptions_in_effect()
         if self._progress is not None:
             self._progress.set_result(None)
             self._progress = None

@@ -37,6 +37,7 @@ from godwit.content.messages import (
     Message,
     MovingRequest,
     Notice,
+    PartMessage,
     Publication,
     RoutingMessage,
     Subscription,
@@ -118,6 +119,9 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     version: int = PROTOCOL.major
     minor: int = PROTOCOL.minor
     """Of the protocol version, which is `version`.`minor`."""
+
+    kept_all: bool = False
+    """The broker has failed and lost the stream, but others keep what the client lacks."""
 
     @property
     def protocol(self) -> ProtocolVersion:
@@ -212,7 +216,7 @@ FromClient: TypeAlias = (
     | StatusRequest
     | Signal
 )
-FromBroker: TypeAlias = Publication | RoutingMessage | Letter | LinkMessage | Signal
+FromBroker: TypeAlias = Publication | RoutingMessage | PartMessage | Letter | LinkMessage | Signal
 ToClient: TypeAlias = (
     Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice | NetworkStatus | Signal
 )

@@ -6,6 +6,7 @@ Before the handshake a peer may send one small frame, within a few seconds.
 from __future__ import annotations
 
 import logging
+import secrets
 
 from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
@@ -56,6 +57,7 @@ class Admission:
         self.connection.peer_version = hello.protocol
         if self._is_one_too_many:
             raise PeerError("too many connections")
+        _check_caller(hello, self._node)
         self._node.admit(hello, self.connection)
         self._node.callers.discard(self.connection)
 
@@ -76,3 +78,15 @@ class Admission:
         if broke_rules:
             self._node.refused += 1
             log.warning("refused", extra={"peer": self.connection.peer_address, "reason": reason})
+
+
+def _check_caller(hello: Hello, node: BrokerNode) -> None:
+    if hello.role == "client":
+        if hello.name.startswith("$"):
+            raise PeerError("names that start with '$' are reserved for brokers")
+        if not hello.is_durable:
+            return
+    if not secrets.compare_digest(hello.secret.encode(), node.secret.encode()):
+        raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
+    if hello.role == "broker" and hello.name == node.name:
+        raise PeerError(f"a broker {node.name} cannot link with itself")

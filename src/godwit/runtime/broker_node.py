@@ -15,9 +15,9 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from msgspec.structs import asdict
 
@@ -43,6 +43,7 @@ from godwit.broker.stimuli import (
     LinkRestarted,
     LinkUp,
     LocalClient,
+    Loss,
     Module,
     Neighbour,
     Received,
@@ -67,7 +68,9 @@ from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
+from godwit.runtime.giving_up import loss_of
 from godwit.runtime.node_links import NodeLinks
+from godwit.runtime.node_tracer import Tracer
 from godwit.runtime.outbox import Outbox
 from godwit.runtime.peer_reader import Arrived, PeerReader
 from godwit.runtime.pings import Pinging
@@ -78,23 +81,6 @@ from godwit.runtime.settings import Limits
 from godwit.sharing.live_channels import LiveChannels
 
 log = logging.getLogger("godwit.node")
-
-#: For each publication of a run the effects it had, and the bytes it came as.
-Outcomes = Iterator[tuple[list[Effect], bytes]]
-
-
-class Tracer(Protocol):
-    """Watches what the broker handles.  Changes nothing of it."""
-
-    def handle(self, broker: Broker, stimulus: Stimulus, now_s: float) -> list[Effect]:
-        """The result of `broker.handle`, recorded."""
-        ...
-
-    def watch(
-        self, outcomes: Outcomes, run: Sequence[Arrived], hop: LocalClient | Neighbour, now_s: float
-    ) -> Outcomes:
-        """The outcomes of `handle_run`, each recorded when it is taken."""
-        ...
 
 
 class BrokerNode:
@@ -143,6 +129,8 @@ class BrokerNode:
         self._recovery: Recovery | None = None
         self._may_have_failed = True
         """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
+        self._ended: set[str] = set()
+        """Streams of clients that have ended meanwhile: they are not of an earlier run."""
         # Figures of the current read.
         self._messages = 0
         self._publications = 0
@@ -308,9 +296,8 @@ class BrokerNode:
     # -- peers connect and leave ---------------------------------------------------------------
 
     def admit(self, hello: Hello, connection: Connection) -> None:
-        """A peer has called: resume its stream, or open a new one."""
+        """A peer may call: resume its stream, or open a new one."""
         hop = LocalClient(hello.name) if hello.role == "client" else Neighbour(hello.name)
-        self._check_caller(hello)
         port = self.ports.get(hop)
         is_resuming = port is not None and hello.stream == port.stream.id
         if self.is_stopping and (hello.role == "client" or not is_resuming):
@@ -327,7 +314,7 @@ class BrokerNode:
             is_full = len(self.ports) >= self.limits.connections_max
             if is_full and port is None and hello.role == "client":
                 raise PeerError("too many connections")
-            if port is None and hello.stream and hello.has_holdings:
+            if port is None and hello.has_holdings and hello.stream not in ("", *self._ended):
                 self.recover()
             was_known = isinstance(port, LinkPort) and port.is_remembered
             port = self.open(hop, secrets.token_hex(16))
@@ -344,22 +331,10 @@ class BrokerNode:
             received=stream.received,
             heartbeat_s=heartbeat_s,
             was_known=was_known and not hello.stream,
+            kept_all=self._keeps_all and hello.stream not in self._ended,
         )
         connection.write(encode(welcome))
         self.attach(port, connection, hello.received if hello.stream == stream.id else 0)
-
-    def _check_caller(self, hello: Hello) -> None:
-        if hello.role == "client":
-            if hello.name.startswith("$"):
-                raise PeerError("names that start with '$' are reserved for brokers")
-            if not hello.is_durable:
-                return
-        if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
-            raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
-        if hello.role == "client":
-            return
-        if hello.name == self.name:
-            raise PeerError(f"a broker {self.name} cannot link with itself")
 
     def open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
         """A port with a new stream; it replaces the one that may be there."""
@@ -397,6 +372,8 @@ class BrokerNode:
                 self.outbox.write()
             self.links.on_attached(port, knows_us=is_resuming)
         else:
+            for notice in self.broker.parts.notices(port.hop.name) if is_new else ():
+                port.put_ahead(encode(notice))
             self._resume_channels(port)
 
     def on_lost(self, source: Port, reason: str) -> None:
@@ -430,25 +407,38 @@ class BrokerNode:
         if self._recovery is not None:
             self._recovery.forget(port)
         port.close(reason)
+        if isinstance(port, LinkPort):
+            self._give_up_link(port, reason, for_good=for_good)
         self.outbox.close(port)
         if isinstance(port.hop, LocalClient):
+            if self._may_have_failed or self._recovery is not None:
+                self._ended.add(port.stream.id)
             self.dropped["slow subscriber"] += port.traffic.dropped
             self.isolations += port.traffic.isolations
             if self.channels is not None:
                 self.channels.leave(port.hop.name)
             self.stimulate(ClientLeft(port.hop))
-        else:
-            self.dropped["link lost"] += port.stream.outstanding
-            if port.was_attached:
-                self.stimulate(LinkDown(port.hop))
-                assert isinstance(port, LinkPort)
-                self.links.on_removed(port, for_good=for_good)
+
+    def _give_up_link(self, port: LinkPort, reason: str, *, for_good: bool) -> None:
+        """Publishers are told that something is missing before it is acknowledged to them."""
+        loss = loss_of(port, self.broker.routing, reason, for_good=for_good)
+        if loss is not None:
+            self.dropped["link lost"] += sum(loss.publications.values())
+        if port.was_attached:
+            self.stimulate(LinkDown(port.hop, loss))
+            self.links.on_removed(port, for_good=for_good)
 
     # -- recovery ------------------------------------------------------------------------------
 
     @property
     def is_recovering(self) -> bool:
         return self._recovery is not None
+
+    @property
+    def _keeps_all(self) -> bool:
+        """Do neighbours keep what clients lack that are back after a failure of this broker?"""
+        recovery = self._recovery
+        return recovery is not None and not recovery.clients_are_back and not self.broker.parts.gaps
 
     def recover(self) -> None:
         """A peer remembers this broker, which has lost its state: it has failed."""
@@ -479,7 +469,9 @@ class BrokerNode:
             return
         self._recovery = None
         log.info("recovered", extra={"broker": self.name})
-        self.stimulate(Recovered())
+        loss = Loss(self.now_s() - self.limits.link_s, "did not send all its tables in time")
+        is_complete = self.broker.routing.is_complete
+        self.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
         for source, messages in recovery.all():
             for message, hops, body in messages:
                 if isinstance(message, Publication):  # One by one: they are not sent again.

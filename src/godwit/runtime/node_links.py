@@ -15,7 +15,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from godwit.broker.stimuli import LinkGivenUp, LinkKind, Neighbour
+from godwit.broker.stimuli import LinkGivenUp, LinkKind, Loss, Neighbour
 from godwit.content.link_messages import LinkMessage, LinkStatus, MissingBroker, NetworkStatus
 from godwit.errors import PeerError
 from godwit.overlay.link_states import Letters, LinkStates
@@ -84,7 +84,7 @@ class NodeLinks:
             self._names[address] = neighbour.name
             self.expected.add(neighbour)
             self._send(self._states.forget(address))
-            self._node.stimulate(LinkGivenUp(Neighbour(address)))
+            self._node.stimulate(LinkGivenUp(Neighbour(address), known_as=neighbour))
 
     def name_of(self, link: str) -> str:
         """The name of a neighbour that is configured by its name, or by its address."""
@@ -126,17 +126,19 @@ class NodeLinks:
 
     def give_up_expected(self) -> None:
         """Configured links that have not been up by now are not waited for any longer."""
+        limit_s = self._node.limits.link_s
+        loss = Loss(self._node.now_s() - limit_s, f"no link within {limit_s:g} s")
         for name in self._states.expected:
             log.warning(
                 "gave up",
                 extra={
                     "broker": self._node.name,
                     "neighbour": name,
-                    "reason": f"no link within {self._node.limits.link_s:g} s",
+                    "reason": loss.reason,
                 },
             )
             self._send(self._states.set(name, LinkStatus.GIVEN_UP))
-            self._node.stimulate(LinkGivenUp(Neighbour(name)))
+            self._node.stimulate(LinkGivenUp(Neighbour(name), loss))
 
     # -- what the network is like --------------------------------------------------------------
 

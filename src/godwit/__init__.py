@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from godwit.client import ChannelEvent, ChannelEvents, Client, Event, Events, Moved, connect
+from godwit.client import (
+    ChannelEvent,
+    ChannelEvents,
+    Client,
+    Event,
+    Events,
+    Gap,
+    GapReason,
+    Gaps,
+    Moved,
+    connect,
+)
 from godwit.content.filters import Filter, Relation
 from godwit.errors import (
     ContentError,
@@ -27,6 +38,9 @@ __all__ = [
     "Event",
     "Events",
     "Filter",
+    "Gap",
+    "GapReason",
+    "Gaps",
     "GodwitError",
     "Moved",
     "NotReadyError",

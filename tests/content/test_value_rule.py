@@ -123,7 +123,7 @@ with_others = pytest.mark.parametrize(("given", "said"), OTHERS, ids=named(OTHER
 
 
 def session(*advertised: str) -> ClientSession:
-    made = ClientSession("paul", first_sequence=100)
+    made = ClientSession("paul")
     made.welcome(Welcome(name="B1", stream="one", received=0))
     for text in advertised:
         id = made.advertise(Filter.parse(text))

@@ -66,6 +66,7 @@ def test_metrics_have_the_names_of_the_manual_and_the_right_numbers() -> None:
             await publish(paul, range(7))
             node.dropped["too many hops"] += 3
             node.decisions["grape", "stayed"] += 2
+            node.broker.parts.gaps["B2"] += 1
             status, text = await get(application(Observed(node)), "/metrics")
 
         assert status == 200
@@ -80,6 +81,8 @@ def test_metrics_have_the_names_of_the_manual_and_the_right_numbers() -> None:
         assert found["godwit_deliveries_total"] == 7
         assert found['godwit_dropped_total{reason="too many hops"}'] == 3
         assert found['godwit_decisions_total{action="stayed",policy="grape"}'] == 2
+        assert found['godwit_gaps_total{broker="B2"}'] == 1
+        assert found["godwit_missing_parts"] == 0
         assert found['godwit_peers{kind="client",state="connected"}'] == 2
         assert found['godwit_peers{kind="link",state="connected"}'] == 1
         assert found["godwit_subscriptions"] == 2

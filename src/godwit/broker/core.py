@@ -11,6 +11,7 @@ drive this class, not two copies of it.
     from a neighbour          routing
     routing messages          Routing.handle decides (overlay/)
     publications              Routing.destinations decides, the core makes the copies
+    parts that are missing    parts.py: clients are told of gaps
     modules                   see what passes (modules.py), submit messages, and exchange letters,
                               which no router sees
 
@@ -53,6 +54,7 @@ from godwit.broker.modules import (
     Timer,
     ToNeighbour,
 )
+from godwit.broker.parts import Parts
 from godwit.broker.routing import Answer, MovedAway, MovedHere, Routing
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
@@ -63,9 +65,11 @@ from godwit.broker.stimuli import (
     LinkAway,
     LinkDown,
     LinkGivenUp,
+    LinkKind,
     LinkRestarted,
     LinkUp,
     LocalClient,
+    Loss,
     Module,
     NameDecided,
     NameLeft,
@@ -86,10 +90,15 @@ from godwit.content.messages import (
     Letter,
     Message,
     MoveTo,
+    PartCheck,
+    PartChecked,
+    PartLost,
+    PartReturned,
     Pause,
     Paused,
     Publication,
     Refusal,
+    ResyncDone,
     RoutingMessage,
     Swept,
 )
@@ -121,6 +130,8 @@ class Broker:
         self.meters = meters or Meters(output_bandwidth_bytes_s=float("inf"))
         self.delays = Delays()
         self.modules: dict[str, PolicyModule] = {}
+        primary = [link for link, kind in routing.neighbours.items() if kind is LinkKind.PRIMARY]
+        self.parts = Parts(name, primary, tables_are_complete=lambda: routing.is_complete)
         self.sessions = Sessions(name, codec_checks_values=codec_checks_values)
         self.install(modules)
         self.memory_utilisation: Callable[[], float] = lambda: 0.0
@@ -146,6 +157,8 @@ class Broker:
                 return self._on_publication(message, hop, stimulus.hops, now_s)
             if type(message) is Letter:
                 return self._on_letter(message, hop, now_s)
+            if isinstance(message, PartLost | PartReturned | PartCheck | PartChecked):
+                return [*self.parts.handle(message, hop)]
             assert not isinstance(message, Depart | Pause), "brokers do not move like that"
             return self._on_routing_message(message, hop, now_s)
         match stimulus:
@@ -154,17 +167,24 @@ class Broker:
             case Started():
                 return self._on_start(now_s)
             case LinkUp(neighbour=neighbour, kind=kind):
-                return self._performed(self.routing.link_up(neighbour, kind), now_s)
-            case LinkDown(neighbour=neighbour) | LinkGivenUp(neighbour=neighbour):
-                return self._performed(self.routing.link_down(neighbour), now_s)
+                return self._on_link_up(neighbour, kind, now_s)
+            case LinkDown(neighbour=neighbour, loss=loss):
+                return self._on_link_down(neighbour, loss, now_s)
+            case LinkGivenUp(neighbour=neighbour, loss=loss, known_as=known_as):
+                told = self.parts.give_up(neighbour, loss, known_as)
+                effects = self._performed(self.routing.link_down(neighbour), now_s)
+                return [*told, *effects, *self.parts.go_on()]
             case LinkRestarted(neighbour=neighbour):
-                return self._performed(self.routing.link_restarted(neighbour), now_s)
+                effects = self._performed(self.routing.link_restarted(neighbour), now_s)
+                return [*effects, *self.parts.link_restarted(neighbour)]
             case Recovering():
+                self.parts.recovering()
                 return self._performed(self.routing.recovering(), now_s)
             case ClientsReturned():
                 return self._performed(self.routing.clients_returned(), now_s)
-            case Recovered():
-                return self._performed(self.routing.recovered(), now_s)
+            case Recovered(missing=missing):
+                effects = self._performed(self.routing.recovered(), now_s)
+                return [*effects, *self.parts.recovered(missing)]
             case ClientLeft(client=client):
                 return self._on_client_left(client, now_s)
             case ClientArrived(client=client, session=session):
@@ -206,6 +226,16 @@ class Broker:
                 yield self._refuse(publication, last_hop, str(refused)), beside
             else:
                 yield self._on_publication(admitted, last_hop, 0, now_s), beside
+
+    def _on_link_up(self, neighbour: Neighbour, kind: LinkKind, now_s: float) -> list[Effect]:
+        effects = self._performed(self.routing.link_up(neighbour, kind), now_s)
+        # Behind the tables: a check says that they have arrived.
+        return [*effects, *self.parts.link_up(neighbour)] if kind is LinkKind.PRIMARY else effects
+
+    def _on_link_down(self, neighbour: Neighbour, loss: Loss | None, now_s: float) -> list[Effect]:
+        told = self.parts.link_down(neighbour, loss)
+        effects = self._performed(self.routing.link_down(neighbour), now_s)
+        return [*told, *effects, *self.parts.go_on()]
 
     def _on_start(self, now_s: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -268,7 +298,8 @@ class Broker:
         return self._perform(module.name, module.on_letter(letter.body, neighbour, now_s))
 
     def _on_routing_message(self, message: RoutingMessage, hop: Hop, now_s: float) -> list[Effect]:
-        return self._performed(self.routing.handle(message, hop), now_s)
+        effects = self._performed(self.routing.handle(message, hop), now_s)
+        return [*effects, *self.parts.go_on()] if isinstance(message, ResyncDone) else effects
 
     def _performed(self, answers: Iterable[Answer], now_s: float) -> list[Effect]:
         """Turn the answers of the router into effects."""

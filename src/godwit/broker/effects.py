@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TypeAlias, final
 
 import msgspec
+from msgspec.structs import replace
 
 from godwit.broker.stimuli import LinkKind, LocalClient, NameContest, Neighbour
-from godwit.content.messages import Message, Notice, Publication
+from godwit.content.messages import GapNotice, Message, Notice, Publication
 
 
 @final
@@ -37,6 +38,19 @@ class Notify(msgspec.Struct, frozen=True):
 
     to: LocalClient
     notice: Notice
+
+
+@final
+class NotifyAll(msgspec.Struct, frozen=True):
+    """Tell every client of this broker of a gap."""
+
+    notice: GapNotice
+    lost_by: Mapping[str, int]
+    """Publications that were lost, by publisher: each client is told of its own."""
+
+    def notice_for(self, client: str) -> GapNotice:
+        own_lost = self.lost_by.get(client, 0)
+        return replace(self.notice, own_lost=own_lost) if own_lost else self.notice
 
 
 @final
@@ -142,4 +156,4 @@ LinkEffect: TypeAlias = OpenLink | CloseLink
 ModuleEffect: TypeAlias = Submit | SetTimer | Ping | Report
 #: What a driver does by itself, without a queue.
 DriverEffect: TypeAlias = LinkEffect | NameEffect | ModuleEffect
-Effect: TypeAlias = Send | Deliver | Notify | DriverEffect
+Effect: TypeAlias = Send | Deliver | Notify | NotifyAll | DriverEffect

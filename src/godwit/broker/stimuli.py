@@ -79,10 +79,24 @@ class LinkUp(msgspec.Struct, frozen=True):
 
 
 @final
+class Loss(msgspec.Struct, frozen=True):
+    """What the end of a link means for clients: a part of the network is missing."""
+
+    since_s: float
+    """When the neighbour was last heard."""
+
+    reason: str
+    publications: dict[str, int] = {}
+    """Publications for the neighbour that were dropped, by publisher."""
+
+
+@final
 class LinkDown(msgspec.Struct, frozen=True):
     """A link is gone for good.  Messages on it are lost; both sides forget each other."""
 
     neighbour: Neighbour
+    loss: Loss | None = None
+    """None if nothing is missing: a broker without clients has left."""
 
 
 @final
@@ -94,6 +108,11 @@ class LinkGivenUp(msgspec.Struct, frozen=True):
     """
 
     neighbour: Neighbour
+    loss: Loss | None = None
+    """None if nothing is missing."""
+
+    known_as: Neighbour | None = None
+    """Its name, if it was known by its address and is up."""
 
 
 @final
@@ -115,7 +134,10 @@ class ClientsReturned(msgspec.Struct, frozen=True):
 
 @final
 class Recovered(msgspec.Struct, frozen=True):
-    """The tables of this broker are complete again after a restart."""
+    """The tables of this broker are complete again after a restart, or the time for it is over."""
+
+    missing: dict[Neighbour, Loss] = {}
+    """Neighbours that have not sent all."""
 
 
 @final

@@ -61,7 +61,7 @@ def sub(
 ) -> None:
     """Subscribe, and print matching publications until Ctrl-C."""
     wanted = [Filter.parse(filter) for filter in filters]
-    connecting = connect(url, name=name, take_over=take_over)
+    connecting = _connect(url, name, take_over=take_over)
     _run(_sub(connecting, wanted, count, _as_json if json else _as_text))
 
 
@@ -84,6 +84,13 @@ async def _sub(
                 typer.echo(
                     f"{events.dropped} publications were dropped: reading is too slow", err=True
                 )
+
+
+def _connect(url: str, name: str | None, *, take_over: bool) -> Client:
+    """A client whose gaps are printed, a line each."""
+    client = connect(url, name=name, take_over=take_over)
+    client.gaps.on_gap = lambda gap: typer.echo(str(gap), err=True)
+    return client
 
 
 def _as_text(event: Event) -> str:
@@ -112,7 +119,7 @@ def pub(
     json: Json = False,
 ) -> None:
     """Publish records, and advertise them first where necessary."""
-    _run(_pub(connect(url, name=name, take_over=take_over), records, None, json))
+    _run(_pub(_connect(url, name, take_over=take_over), records, None, json))
 
 
 def adv(
@@ -126,7 +133,7 @@ def adv(
     json: Json = False,
 ) -> None:
     """Advertise, then publish each line of standard input."""
-    connecting = connect(url, name=name, take_over=take_over)
+    connecting = _connect(url, name, take_over=take_over)
     _run(_pub(connecting, None, Filter.parse(filter), json))
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict
@@ -102,6 +103,8 @@ class BrokerConnection:
         """Where to connect, in order of preference."""
         self.connection: Connection | None = None
         self.fall_back_s = fall_back_s
+        self.lost_s = time.time()
+        """When the connection was last lost, in seconds since 1970."""
         self._durable = durable
         self._troubles: dict[str, str] = {}
         """Why there is no connection, by address."""
@@ -362,6 +365,8 @@ class BrokerConnection:
         self._acknowledge()
 
     def on_lost(self, reason: str, *, broke_rules: bool) -> None:
+        if self.connection is not None:
+            self.lost_s = time.time() - self.connection.silence_s
         self.connection = None
         self._lost.set()
 

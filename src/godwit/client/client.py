@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from copy import copy
 from enum import Enum
@@ -37,6 +37,7 @@ from godwit.client.broker_connection import (
 from godwit.client.client_session import ClientSession
 from godwit.client.dispatch import EventDispatch
 from godwit.client.events import ChannelEvents, Events
+from godwit.client.gaps import Gaps
 from godwit.client.holdings import check_askable
 from godwit.client.live_move import Moved
 from godwit.client.mover import MOVE_S, Mover
@@ -49,10 +50,12 @@ from godwit.content.link_messages import NetworkStatus
 from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
+    GapNotice,
     MoveTo,
     Paused,
     Publication,
     Refusal,
+    SubscriptionId,
     SubscriptionInEffect,
     Swept,
 )
@@ -65,8 +68,7 @@ from godwit.errors import (
     UsageError,
 )
 from godwit.migration.move import Phase
-from godwit.protocol.addresses import separate
-from godwit.protocol.call import Opener, url_opener
+from godwit.protocol.call import Opener
 from godwit.protocol.frames import Dropped, MeasureRoundTrips
 
 #: Published and not acknowledged by the broker, at most; beyond that `publish` waits.
@@ -77,54 +79,7 @@ WRITE_BYTES = 65_536
 CONNECT_S = 10.0
 
 
-def connect(
-    *urls: str | Sequence[str],
-    name: str | None = None,
-    take_over: bool = False,
-    location: tuple[float, float] | None = None,
-    connect_s: float = CONNECT_S,
-    fall_back_s: float = FALL_BACK_S,
-) -> Client:
-    """A client of the broker at `godwit://HOST:PORT`, connected when it is entered.
-
-    Several addresses, as arguments, as a list or as a text with commas, are tried in order.  A
-    broker that refuses, or does not answer, is followed by the next one: at first at once, later
-    when it has refused, or has not answered for `fall_back_s`, as the session may be resumed there.
-
-    `name` belongs to one session in the whole network; without one, a random name is used.  While
-    another client of this name is connected anywhere, this one is refused; with `take_over` it ends
-    the other one, whose application gets a TakenOverError.  A client that has crashed or was closed
-    does not hold its name.
-
-    A client that has moved and cannot reach its broker for `fall_back_s` also tries the brokers
-    where it was before.
-
-    `bcs+http://HOST:PORT` is the address of a coordinator.  It is asked for a broker when the
-    client connects, and again if that broker cannot be reached for `fall_back_s`.  It may take the
-    `location` into account: latitude and longitude.
-    """
-    incarnation = new_incarnation() if name else ""
-    name = name or _random_name()
-    homes: list[str | BrokerFinder] = []
-    for url in separate(urls):
-        if url.startswith("bcs+"):
-            from godwit.client.coordinated import finder  # noqa: PLC0415  Needs HTTP; few do.
-
-            homes.append(finder(url, name, location, url_opener))
-        else:
-            homes.append(url)
-    return Client(
-        *homes,
-        resolve=url_opener,
-        name=name,
-        incarnation=incarnation,
-        take_over=take_over,
-        connect_s=connect_s,
-        fall_back_s=fall_back_s,
-    )
-
-
-def _random_name() -> str:
+def random_name() -> str:
     return f"client-{secrets.token_hex(6)}"
 
 
@@ -151,7 +106,7 @@ class Client:
         `incarnation` tells this start from others of the same name; by default it is random.  It is
         empty for a name that was drawn at random, which no other client has.
         """
-        self.name = name or _random_name()
+        self.name = name or random_name()
         if incarnation is None:
             incarnation = new_incarnation() if name else ""
         if take_over and not incarnation:
@@ -167,6 +122,12 @@ class Client:
         self.broker_connection = BrokerConnection(
             self.session, places, listener=self, fall_back_s=fall_back_s
         )
+        self.gaps = Gaps()
+        """What this client learns of publications that did not arrive, or may not have."""
+        self.session.on_missed = self._on_missed
+        self._generation = 0
+        self._lapsed: set[SubscriptionId] = set()
+        """Subscriptions that the broker had forgotten, and that are not in effect again."""
         self._dispatch = EventDispatch(self)
         self._mover = Mover(self, resolve)
         self._pinger = Pinger(self, resolve)
@@ -256,6 +217,7 @@ class Client:
 
     def _end_all(self) -> None:
         error = self._ended or UsageError(_State.CLOSED.value)
+        self.gaps.close()
         self._dispatch.fail_all(error)
         for awaited in self._awaited.values():
             if not awaited.done():
@@ -443,6 +405,8 @@ class Client:
         match message:
             case SubscriptionInEffect(id=id):
                 self._dispatch.confirm(id)
+                self._lapsed.discard(id)
+                self.on_progress()
             case AdvertisementInEffect(id=id):
                 if id in self._awaited and not self._awaited[id].done():
                     self._awaited[id].set_result(None)
@@ -464,6 +428,9 @@ class Client:
                 self._on_refusal(message)
             case Dropped(count=count):
                 self._dispatch.count_dropped(count)
+                self.gaps.on_dropped(self.session.broker, count)
+            case GapNotice():
+                self.gaps.on_notice(message)
             case _:
                 assert_never(message)
 
@@ -476,8 +443,19 @@ class Client:
             self._refusals.append(refusal)
         self.on_progress()
 
+    def _on_missed(self) -> None:
+        self._lapsed = set(self.session.subscriptions)
+        self.gaps.on_session_ended(self.session.broker, self.broker_connection.lost_s)
+
     def on_progress(self) -> None:
         self._mover.on_progress()
+        if self._generation != self.session.generation:
+            self._generation = self.session.generation
+            self.gaps.doubt()
+        elif self.session.was_answered:
+            self.gaps.settle()
+        if not self._lapsed & self.session.subscriptions.keys():
+            self.gaps.on_subscriptions_in_effect()
         if self._progress is not None:
             self._progress.set_result(None)
             self._progress = None

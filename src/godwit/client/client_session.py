@@ -19,7 +19,7 @@ deliveries.py (what is new).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -55,6 +55,7 @@ from godwit.protocol.frames import (
     FRAME_BYTES_MAX,
     HEADER,
     NAME_LENGTH_MAX,
+    Acknowledge,
     Name,
     Signal,
     Welcome,
@@ -97,6 +98,10 @@ class ClientSession(StreamEndpoint):
         """Publications that wait, as frames."""
         self.restarts = 0
         """How often the broker had forgotten the session: publications may be missing."""
+        self.on_missed: Callable[[], None] = lambda: None
+        """Called when the broker had forgotten the session, and subscriptions miss something."""
+        self.was_answered = False
+        """Whether the broker has acknowledged anything, or nothing, in this stream."""
         self.generation = 0
         """How many streams there have been, in earlier processes too."""
         self.incarnation = incarnation
@@ -104,6 +109,7 @@ class ClientSession(StreamEndpoint):
         self._requests = ClientRequests(self._holdings, self.put)
         self._sequence = FIRST_SEQUENCE
         self._is_adopted = False
+        self._lacks_nothing = False
 
     @property
     def advertisements(self) -> Mapping[AdvertisementId, HeldAdvertisement]:
@@ -204,6 +210,8 @@ class ClientSession(StreamEndpoint):
             return self.stream.take_again(welcome.received)
         self._is_adopted = False
         self.is_forgotten = bool(self.stream.id)
+        self._lacks_nothing = welcome.kept_all and welcome.name == self.broker
+        self.was_answered = False
         self.broker = welcome.name
         self._hold_again(self.stream)
         self.stream = Stream(welcome.stream)
@@ -246,6 +254,8 @@ class ClientSession(StreamEndpoint):
         self._holdings.renew(new_ids=self.is_forgotten)
         if self.is_forgotten:
             self.restarts += 1
+            if self.subscriptions and not self._lacks_nothing:
+                self.on_missed()
         self.is_forgotten = False
         self._requests.ask_for_all()
 
@@ -266,6 +276,8 @@ class ClientSession(StreamEndpoint):
             return self._on_results(frame)
         elif isinstance(frame, Refusal):
             return self._on_refusal(frame)
+        elif isinstance(frame, Acknowledge):
+            self.was_answered = True
         return frame
 
     def _on_advertisement_in_effect(self, notice: AdvertisementInEffect) -> None:

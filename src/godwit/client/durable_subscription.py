@@ -16,6 +16,7 @@ F1  The mark of a new stream is stored before anything is requested in it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -28,10 +29,12 @@ from godwit.client.broker_connection import (
 from godwit.client.client_session import ClientSession, StreamMark
 from godwit.client.stream_endpoint import NumberedFrame
 from godwit.content.filters import Filter
-from godwit.content.messages import Publication, Refusal, SubscriptionInEffect
+from godwit.content.messages import GapNotice, Publication, Refusal, SubscriptionInEffect
 from godwit.errors import RefusedError, TakenOverError
 from godwit.protocol.call import Opener, url_opener
 from godwit.protocol.frames import Welcome
+
+log = logging.getLogger("godwit.durable")
 
 #: Stores publications durably, with the mark after the last of them, or a later mark that is stored
 #: already: a new stream may have begun before the batch was stored.
@@ -121,6 +124,9 @@ class DurableSubscription:
             self._in_effect.set_result(None)
         elif isinstance(message, Refusal) and not self._in_effect.done():
             self._in_effect.set_exception(RefusedError(f"{message.about}: {message.reason}"))
+        elif isinstance(message, GapNotice):
+            extra = {"client": self._session.name, "broker": message.broker}
+            log.warning("gap over" if message.is_over else "gap", extra=extra)
         self._has_batch.set()  # Notices are numbered in the stream, too.
 
     def on_progress(self) -> None:

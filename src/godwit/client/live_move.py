@@ -18,11 +18,13 @@ import msgspec
 
 from godwit.client.broker_connection import BrokerConnection, BrokerPlace
 from godwit.client.dispatch import EVENTS_WAITING_MAX
+from godwit.client.gaps import GapKey
 from godwit.client.stream_endpoint import NumberedFrame, StreamEndpoint
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults
 from godwit.content.link_messages import NetworkStatus
 from godwit.content.messages import (
     Advertisement,
+    GapNotice,
     Notice,
     Paused,
     Publication,
@@ -78,6 +80,8 @@ class LiveMove:
         self._move: Move | None = None
         self._why = ""
         self._paused: Paused | None = None
+        self._gaps: set[GapKey] = set()
+        """Parts of the network that are missing, as the new broker tells."""
         self._timer: asyncio.TimerHandle | None = None
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -161,6 +165,9 @@ class LiveMove:
 
     def on_message(self, message: NumberedFrame, hops: int) -> None:
         """A message of the new broker."""
+        if isinstance(message, GapNotice):
+            self._on_gap(message)
+            return
         if not self._is_under_way:
             return
         move = self._under_way
@@ -182,6 +189,13 @@ class LiveMove:
                 broker = self._new.endpoint.broker
                 self._why = f"{broker} refused {message.about}: {message.reason}"
             self._carry_out(move.on_new(message))
+
+    def _on_gap(self, notice: GapNotice) -> None:
+        if notice.is_over:
+            self._gaps.discard(GapKey.of(notice))
+        else:
+            self._gaps.add(GapKey.of(notice))
+        self._client.gaps.on_notice(notice)
 
     def on_progress(self) -> None:
         """The new broker has acknowledged something, or was connected again."""
@@ -278,6 +292,7 @@ class LiveMove:
         old.endpoint = session.arrive(new.endpoint, move)
         session.put(MoveCompleted(source=source, session=self._policy_session))
         new.endpoint, new.listener = session, self._client
+        self._client.gaps.keep(self._gaps)
         new.places.extend(place for place in old.places if place.where != self._place.where)
         for subscription in move.subscriptions.values():
             in_effect = SubscriptionInEffect(id=session.known_as(subscription.id))

@@ -31,6 +31,8 @@ ID_LENGTH_MAX = 256
 INCARNATION_END = "~"
 PAYLOAD_BYTES_MAX = 1_048_576
 SEQUENCE_MAX = 2**63 - 1
+#: Publishers whose lost publications are counted one by one.
+PUBLISHERS_COUNTED_MAX = 1_000
 
 #: Approximate size of the ids, sequence number, flags and time stamps of one message.
 HEADER_BYTES = 40
@@ -268,6 +270,66 @@ NameMessage: TypeAlias = NameClaim | NameClaimInEffect | NameRelease | NameReque
 
 
 @final
+class PartLost(Wired, frozen=True, kw_only=True, tag=50):
+    """The broker `by` has given up the link to `broker`: that part of the network is missing.
+
+    Floods.  A neighbour that names itself in both says that it had given up the receiver.
+    """
+
+    broker: ShortText
+    by: ShortText
+    since_s: float
+    """When `broker` was last heard, in seconds since 1970."""
+
+    reason: str = ""
+    lost: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Publications that waited for the part and were dropped; some may have arrived."""
+
+    lost_by: Annotated[dict[ShortText, int], msgspec.Meta(max_length=PUBLISHERS_COUNTED_MAX)] = {}
+    """The same by publisher; some are left out if there are too many."""
+
+
+@final
+class PartReturned(Wired, frozen=True, kw_only=True, tag=51):
+    """A part that was lost is back, and what it holds is in the tables: publications reach it."""
+
+    broker: ShortText
+    by: ShortText
+    since_s: float
+
+
+@final
+class PartCheck(Wired, frozen=True, kw_only=True, tag=52):
+    """Travels to every broker behind a link, behind the advertisements that went there."""
+
+    origin: ShortText
+    number: Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
+
+
+@final
+class PartChecked(Wired, frozen=True, kw_only=True, tag=53):
+    """The answer of all those brokers, behind the subscriptions that they sent."""
+
+    origin: ShortText
+    number: Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
+
+
+@final
+class GapNotice(Wired, frozen=True, kw_only=True, tag=54):
+    """To a client: a part of the network is missing, or is back."""
+
+    broker: ShortText
+    by: ShortText
+    since_s: float
+    reason: str = ""
+    lost: int = 0
+    own_lost: int = 0
+    """How many of `lost` this client has published."""
+
+    is_over: bool = False
+
+
+@final
 class Depart(Wired, frozen=True, kw_only=True, tag=16):
     """A client is about to move away from its broker."""
 
@@ -327,9 +389,13 @@ RoutingMessage: TypeAlias = (
 )
 #: Requests of a client that moves, besides those of every client.
 MovingRequest: TypeAlias = Depart | Pause
-OtherMessage: TypeAlias = RoutingMessage | MovingRequest | Letter
+#: What brokers tell each other about parts of the network that are missing.
+PartMessage: TypeAlias = PartLost | PartReturned | PartCheck | PartChecked
+OtherMessage: TypeAlias = RoutingMessage | PartMessage | MovingRequest | Letter
 Message: TypeAlias = Publication | OtherMessage
-Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused | MoveTo
+Notice: TypeAlias = (
+    AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused | MoveTo | GapNotice
+)
 
 
 def incarnation_of(publication: Publication) -> str:

@@ -68,6 +68,11 @@ class Connection(asyncio.Protocol):
         address = self._transport and self._transport.get_extra_info("peername")
         return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "memory"
 
+    @property
+    def silence_s(self) -> float:
+        """How long the peer has been silent, in whole heartbeats."""
+        return self._silent_heartbeats * self._heartbeat_s
+
     def beat_every(self, heartbeat_s: float) -> None:
         """Send a heartbeat so often from now on, and expect the same of the peer."""
         self._heartbeat_s = heartbeat_s

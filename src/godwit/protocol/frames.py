@@ -37,6 +37,7 @@ from godwit.content.messages import (
     Message,
     MovingRequest,
     Notice,
+    PartMessage,
     Publication,
     RoutingMessage,
     Subscription,
@@ -141,6 +142,9 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     """Of a new link: it is pending, with this turn, until its ends know that it closes no cycle; 0
     if it is up at once (overlay/link_proposals.py)."""
 
+    kept_all: bool = False
+    """The broker has failed and lost the stream, but others keep what the client lacks."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)
@@ -240,7 +244,7 @@ FromClient: TypeAlias = (
     | StatusRequest
     | Signal
 )
-FromBroker: TypeAlias = Publication | RoutingMessage | Letter | LinkMessage | Signal
+FromBroker: TypeAlias = Publication | RoutingMessage | PartMessage | Letter | LinkMessage | Signal
 ToClient: TypeAlias = (
     Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice | NetworkStatus | Signal
 )

@@ -89,6 +89,11 @@ class Stream:
         self.pending_bytes += len(frame)
 
     @property
+    def has_first(self) -> bool:
+        """Whether frames that were put first are pending: `take` takes them."""
+        return bool(self._control)
+
+    @property
     def outstanding(self) -> int:
         """Frames that the peer has not acknowledged."""
         return self.taken - self.acknowledged + len(self._pending) + len(self._control)

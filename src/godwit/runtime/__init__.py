@@ -7,9 +7,11 @@ settings.py       settings of one broker and of a whole network; TOML
 toml_writer.py    writes TOML
 peer_reader.py    reads from one peer: frames become messages
 broker_node.py    one broker: messages are handled, read by read; peers come and go
+node_tracer.py    what watches a node
 outbox.py         effects become frames in the queues of peers, are written and acknowledged
 port.py           one peer: its stream, its connection, its queue
 node_links.py     the links of the broker: expected, there, missing elsewhere
+giving_up.py      what is lost when a link is given up
 recovery.py       after a failure: publications are held until the tables are complete
 node_names.py     clients that wait for their names, or lose them
 admission.py      the handshake on an incoming connection

@@ -125,3 +125,15 @@ class Admission:
         if broke_rules:
             self._node.refused += 1
             log.warning("refused", extra={"peer": self.connection.peer_address, "reason": reason})
+
+
+def _check_caller(hello: Hello, node: BrokerNode) -> None:
+    if hello.role == "client":
+        if hello.name.startswith("$"):
+            raise PeerError("names that start with '$' are reserved for brokers")
+        if not hello.is_durable:
+            return
+    if not secrets.compare_digest(hello.secret.encode(), node.secret.encode()):
+        raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
+    if hello.role == "broker" and hello.name == node.name:
+        raise PeerError(f"a broker {node.name} cannot link with itself")

@@ -129,6 +129,12 @@ class BrokerCollector(Collector):
         for reason, count in reasons.items():
             dropped.add_metric([reason], count)
         yield dropped
+        gaps = CounterMetricFamily(
+            "godwit_gaps", "Gaps that clients were told of, by lost broker.", labels=["broker"]
+        )
+        for broker, count in node.broker.parts.gaps.items():
+            gaps.add_metric([broker], count)
+        yield gaps
         decisions = CounterMetricFamily(
             "godwit_decisions", "What policies decided.", labels=["policy", "action"]
         )
@@ -204,6 +210,7 @@ class BrokerCollector(Collector):
         figures = {
             "godwit_subscriptions": ("Subscriptions in the tables.", routing.subscription_count),
             "godwit_advertisements": ("Advertisements in the tables.", routing.advertisement_count),
+            "godwit_missing_parts": ("Parts that are missing.", len(node.broker.parts.missing)),
             "godwit_input_utilisation_ratio": ("Ir of the thesis.", load.input_utilisation),
             "godwit_output_utilisation_ratio": ("Or of the thesis.", load.output_utilisation),
             "godwit_matching_delay_seconds": ("Mean time for a message.", load.matching_delay_s),

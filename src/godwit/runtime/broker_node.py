@@ -15,9 +15,9 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from msgspec.structs import asdict
 
@@ -43,10 +43,10 @@ from godwit.broker.stimuli import (
     ClientsReturned,
     Hop,
     LinkAway,
-    LinkDown,
     LinkRestarted,
     LinkUp,
     LocalClient,
+    Loss,
     Module,
     Neighbour,
     Received,
@@ -73,11 +73,12 @@ from godwit.protocol.frames import Goodbye, Hello, MoveCompleted, RoundTrips, We
 from godwit.protocol.stamps import stamp_of
 from godwit.runtime.node_links import NodeLinks
 from godwit.runtime.node_names import NodeNames, left
+from godwit.runtime.node_tracer import Tracer
 from godwit.runtime.outbox import Outbox
 from godwit.runtime.peer_reader import Arrived, PeerReader
 from godwit.runtime.pings import Pinging
 from godwit.runtime.port import ClientPort, LinkPort, Port
-from godwit.runtime.port_outlet import PortOutlet
+from godwit.runtime.port_outlet import ask_channels
 from godwit.runtime.recovery import Recovery
 from godwit.runtime.settings import Limits
 from godwit.sharing.live_channels import LiveChannels
@@ -86,22 +87,6 @@ log = logging.getLogger("godwit.node")
 
 #: Why a link is ended.
 EARLY = "sends messages before the link is in use"
-#: For each publication of a run the effects it had, and the bytes it came as.
-Outcomes = Iterator[tuple[list[Effect], bytes]]
-
-
-class Tracer(Protocol):
-    """Watches what the broker handles.  Changes nothing of it."""
-
-    def handle(self, broker: Broker, stimulus: Stimulus, now_s: float) -> list[Effect]:
-        """The result of `broker.handle`, recorded."""
-        ...
-
-    def watch(
-        self, outcomes: Outcomes, run: Sequence[Arrived], hop: LocalClient | Neighbour, now_s: float
-    ) -> Outcomes:
-        """The outcomes of `handle_run`, each recorded when it is taken."""
-        ...
 
 
 class BrokerNode:
@@ -135,7 +120,7 @@ class BrokerNode:
         """Isolations of clients whose ports are closed."""
         self.refused = 0
         """Connections that broke the protocol, before or after the handshake."""
-        self.on_link_effect: Callable[[LinkEffect], None] = self._cannot_change_links
+        self.on_link_effect: Callable[[LinkEffect], None] = _cannot_change_links
         """Opens and closes links for the router; the server sets it."""
         self.callers: set[Connection] = set()
         """Connections whose handshake is not complete."""
@@ -151,6 +136,8 @@ class BrokerNode:
         self._recovery: Recovery | None = None
         self._may_have_failed = True
         """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
+        self._ended: set[str] = set()
+        """Streams of clients that have ended meanwhile: they are not of an earlier run."""
         # Figures of the current read.
         self._messages = 0
         self._publications = 0
@@ -158,9 +145,6 @@ class BrokerNode:
         self._read_start_s = 0.0
         # Wall-clock time that never goes back: comparable between processes, fit for intervals.
         self._clock_offset_s = time.time() - time.monotonic()
-
-    def _cannot_change_links(self, effect: LinkEffect) -> None:
-        log.error("links are fixed", extra={"effect": str(effect)})
 
     def now_s(self) -> float:
         return time.monotonic() + self._clock_offset_s
@@ -305,10 +289,7 @@ class BrokerNode:
 
     def on_channel_request(self, source: Port, request: ChannelRequest) -> None:
         if self.channels is not None:
-            name = source.hop.name
-            if not self.channels.has(name):
-                self.channels.enter(name, PortOutlet(source, self.limits.window_bytes))
-            self.channels.ask(name, request)
+            ask_channels(self.channels, source, request, self.limits.window_bytes)
         else:
             reason = f"broker {self.name} has no data cluster, so there are no channels"
             source.put(encode(Refusal(about=request.id, reason=reason)))
@@ -332,7 +313,7 @@ class BrokerNode:
             is_own = isinstance(port, ClientPort) and port.incarnation == hello.incarnation != ""
             if port is not None and port.is_connected and not is_own:
                 raise PeerError(f"{hello.role} {hello.name} is connected already")
-            if port is None and hello.stream and hello.has_holdings:
+            if port is None and hello.has_holdings and hello.stream not in ("", *self._ended):
                 self.recover()
             elif port is None and hello.role == "broker":
                 turn = self.links.turn_of(hello)
@@ -355,6 +336,7 @@ class BrokerNode:
             was_known=was_known and not hello.stream,
             generation=generation,
             turn=turn,
+            kept_all=self._keeps_all and hello.stream not in self._ended,
         )
         connection.write(encode(welcome))
         self.callers.discard(connection)
@@ -404,6 +386,8 @@ class BrokerNode:
                 self.stimulate(LinkAway(port.hop, is_away=False))
             self.links.on_attached(port, knows_us=is_resuming)
         else:
+            for notice in self.broker.parts.notices(port.hop.name) if is_new else ():
+                port.put_ahead(encode(notice))
             self._resume_channels(port)
 
     def on_lost(self, source: Port, reason: str) -> None:
@@ -441,8 +425,12 @@ class BrokerNode:
         if self._recovery is not None:
             self._recovery.forget(port)
         port.close(reason)
+        if isinstance(port, LinkPort):
+            self.links.on_removed(port, reason, for_good=for_good)
         self.outbox.close(port)
         if isinstance(port.hop, LocalClient):
+            if self._may_have_failed or self._recovery is not None:
+                self._ended.add(port.stream.id)
             self.dropped["slow subscriber"] += port.traffic.dropped
             self.isolations += port.traffic.isolations
             if self.channels is not None:
@@ -450,19 +438,18 @@ class BrokerNode:
             self.stimulate(ClientLeft(port.hop))
             if isinstance(port, ClientPort) and port.claim is not None:
                 self.stimulate(port.claim)
-        else:
-            self.dropped["link lost"] += port.stream.outstanding
-            if port.was_attached:
-                if not port.is_pending:
-                    self.stimulate(LinkDown(port.hop))
-                assert isinstance(port, LinkPort)
-                self.links.on_removed(port, for_good=for_good)
 
     # -- recovery ------------------------------------------------------------------------------
 
     @property
     def is_recovering(self) -> bool:
         return self._recovery is not None
+
+    @property
+    def _keeps_all(self) -> bool:
+        """Do neighbours keep what clients lack that are back after a failure of this broker?"""
+        recovery = self._recovery
+        return recovery is not None and not recovery.clients_are_back and not self.broker.parts.gaps
 
     def recover(self) -> None:
         """A peer remembers this broker, which has lost its state: it has failed."""
@@ -494,7 +481,9 @@ class BrokerNode:
             return
         self._recovery = None
         log.info("recovered", extra={"broker": self.name})
-        self.stimulate(Recovered())
+        loss = Loss(self.now_s() - self.limits.link_s, "did not send all its tables in time")
+        is_complete = self.broker.routing.is_complete
+        self.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
         for source, messages in recovery.all():
             for message, hops, body in messages:
                 if isinstance(message, Publication):  # One by one: they are not sent again.
@@ -502,3 +491,7 @@ class BrokerNode:
                 else:
                     self.receive(source, message, hops, body)
             self.finish_read(source)
+
+
+def _cannot_change_links(effect: LinkEffect) -> None:
+    log.error("links are fixed", extra={"effect": str(effect)})

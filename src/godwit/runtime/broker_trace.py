@@ -1,6 +1,6 @@
 """The trace of a live broker: what it handles, as tables in a folder (trace/).
 
-A `Tracer` of the node (broker_node.py): it is called around the same `Broker.handle` and
+A `Tracer` of the node (node_tracer.py): it is called around the same `Broker.handle` and
 `handle_run` that run without it.
 
 Words    queue_delay_s -> since the read that brought the message; those of one read wait for each
@@ -30,7 +30,8 @@ from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, Report
 from godwit.broker.stimuli import LocalClient, Neighbour, Received, Stimulus
 from godwit.content.messages import size_bytes
-from godwit.runtime.broker_node import BrokerNode, Outcomes
+from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.node_tracer import Outcomes
 from godwit.runtime.peer_reader import Arrived
 from godwit.runtime.settings import TraceSettings
 from godwit.trace.background import Action, Background

@@ -17,13 +17,14 @@ import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from godwit.broker.stimuli import LinkGivenUp, LinkKind, LinkUp, Neighbour
+from godwit.broker.stimuli import LinkDown, LinkGivenUp, LinkKind, LinkUp, Loss, Neighbour
 from godwit.content.link_messages import LinkMessage, LinkStatus, MissingBroker, NetworkStatus
 from godwit.errors import PeerError
 from godwit.overlay.link_proposals import LinkProposals, LinkStep
 from godwit.overlay.link_states import Letters, LinkStates
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Goodbye, Hello, Welcome, encode
+from godwit.runtime.giving_up import loss_of
 from godwit.runtime.port import LinkPort
 
 if TYPE_CHECKING:
@@ -143,14 +144,25 @@ class NodeLinks:
             self._names[address] = port.hop.name
             self.expected.add(port.hop)
             self._send(self._states.forget(address))
-            self._node.stimulate(LinkGivenUp(Neighbour(address)))
+            self._node.stimulate(LinkGivenUp(Neighbour(address), known_as=port.hop))
 
     def on_away(self, port: LinkPort) -> None:
         if port.kind is not LinkKind.SOFT:
             self._send(self._states.set(port.hop.name, LinkStatus.AWAY))
 
-    def on_removed(self, port: LinkPort, *, for_good: bool) -> None:
-        """A link is down; with `for_good` the neighbour has been drained, and is not missing."""
+    def on_removed(self, port: LinkPort, reason: str, *, for_good: bool) -> None:
+        """A link is down; with `for_good` the neighbour has been drained, and is not missing.
+
+        What was queued is acknowledged after this: publishers are told first what is missing.
+        """
+        node = self._node
+        loss = loss_of(port, node.broker.routing, reason, for_good=for_good)
+        if loss is not None:
+            node.dropped["link lost"] += sum(loss.publications.values())
+        if not port.was_attached:
+            return
+        if not port.is_pending:
+            node.stimulate(LinkDown(port.hop, loss))
         port.decided.set()
         if port.kind is LinkKind.SOFT:
             return
@@ -175,16 +187,18 @@ class NodeLinks:
 
     def give_up_expected(self) -> None:
         """Configured links that have not been up by now are not waited for any longer."""
+        limit_s = self._node.limits.link_s
+        loss = Loss(self._node.now_s() - limit_s, f"no link within {limit_s:g} s")
         for link in list(self._awaited):
-            reason = f"no link within {self._node.limits.link_s:g} s"
-            log.warning("gave up", extra={"neighbour": link, "reason": reason})
-            self._give_up(link)
+            log.warning("gave up", extra={"neighbour": link, "reason": loss.reason})
+            self._give_up(link, loss)
 
-    def _give_up(self, link: str) -> None:
+    def _give_up(self, link: str, loss: Loss | None = None) -> None:
+        """Without `loss` nothing is missing: its ends are linked otherwise."""
         del self._awaited[link]
         if Neighbour(link) not in self._node.ports:  # Else it is pending.
             self._send(self._states.set(link, LinkStatus.GIVEN_UP))
-        self._node.stimulate(LinkGivenUp(Neighbour(link)))
+        self._node.stimulate(LinkGivenUp(Neighbour(link), loss))
 
     # -- what the network is like --------------------------------------------------------------
 

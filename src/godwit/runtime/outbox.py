@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from godwit.broker.effects import Deliver, DriverEffect, Effect, Notify, Send
+from godwit.broker.effects import Deliver, DriverEffect, Effect, Notify, NotifyAll, Send
 from godwit.broker.pending_acks import PendingAcks, Settled
 from godwit.broker.stimuli import Hop, LocalClient
-from godwit.content.messages import Letter, Publication, Sweep
+from godwit.content.messages import Letter, PartLost, Publication, Sweep
 from godwit.protocol.frames import encode
 from godwit.protocol.stamps import frame_of
 from godwit.runtime.port import Port
@@ -103,8 +103,19 @@ class Outbox:
             elif type(effect) is Notify:
                 if effect.to in self._ports:  # Else the client has just left.
                     self._port(effect.to).put(encode(effect.notice))
+            elif type(effect) is NotifyAll:
+                self._notify_all(effect)
             else:
                 self._arrange(effect)
+
+    def _notify_all(self, effect: NotifyAll) -> None:
+        for hop in self._ports:
+            if type(hop) is LocalClient:
+                frame = encode(effect.notice_for(hop.name))
+                if effect.notice.is_over:
+                    self._port(hop).put(frame)
+                else:  # A publisher knows of the gap before it gets the next acknowledgement.
+                    self._ports[hop].put_ahead(frame)
 
     def _put_copies(self, frame: bytes, to: Iterable[Hop], *, is_control: bool) -> None:
         for hop in to:
@@ -118,6 +129,8 @@ class Outbox:
         frame = encode(message, effect.hops)
         if type(message) is Publication:
             self._put_copies(frame, (effect.to,), is_control=message.is_control)
+        elif type(message) is PartLost:  # Acknowledgements of what was lost follow it.
+            self._ports[effect.to].put_ahead(frame)
         elif type(message) is Sweep:  # It keeps its place among publications, and counts as one.
             self._put_copies(frame, (effect.to,), is_control=False)
         else:

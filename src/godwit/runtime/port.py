@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,6 +80,8 @@ class Port(ABC):
         self.was_attached = False
         self.detached = asyncio.Event()
         """Set while there is no connection."""
+        self.heard_s = owner.now_s()
+        """When the peer was last heard, once there is no connection."""
         self.traffic = Traffic()
         self.acknowledged = 0
         """Frames of the peer that were acknowledged to it."""
@@ -109,18 +112,22 @@ class Port(ABC):
         self.detached.clear()
         if lacking:
             connection.write(lacking)
+        self._write_ahead()
         if self.acknowledged:  # The peer may not have received it.
             self.beat()
         self.flush()
 
     def detach(self) -> None:
         """The connection is gone."""
+        if self.connection is not None:
+            self.heard_s = self._owner.now_s() - self.connection.silence_s
         self.connection = None
         self.detached.set()
 
     def hang_up(self) -> None:
         """Close the connection without a goodbye."""
         if self.connection is not None:
+            self.heard_s = self._owner.now_s()
             self.connection.close()
             self.connection = None
 
@@ -172,6 +179,22 @@ class Port(ABC):
     def put(self, frame: bytes) -> None:
         """Queue anything else.  It is not sent again if the peer fails."""
         self.stream.put_uncounted(frame)
+
+    def put_ahead(self, frame: bytes) -> None:
+        """Send this before all that is queued, and before any later acknowledgement.
+
+        An acknowledgement is written at once, whatever is queued, and so is this.
+        """
+        self.stream.put_first(frame)
+        self._write_ahead()
+
+    def _write_ahead(self) -> None:
+        stream, taken, written_bytes = self.stream, self.stream.taken, 0
+        while self.connection is not None and stream.has_first:
+            frames = stream.take()
+            self.connection.write(frames)
+            written_bytes += len(frames)
+        self._meter(stream.taken - taken, written_bytes)
 
     def flush(self) -> None:
         """Write what is queued, as far as the peer takes it."""
@@ -366,6 +389,15 @@ class LinkPort(Port):
     def is_remembered(self) -> bool:
         """Has the neighbour ever sent anything on this link?"""
         return self.has_restarted or self.stream.received > 0
+
+    def dropped(self) -> Counter[str]:
+        """Publications that the neighbour has not acknowledged, by publisher; none are control."""
+        counts: Counter[str] = Counter()
+        for frame in (*(self.kept or ()), *self.stream.frames()):
+            message = decode_from_broker(frame[HEADER.size :])
+            if isinstance(message, Publication) and not message.is_control:
+                counts[message.publisher] += 1
+        return counts
 
     def put_kept(self) -> None:
         """Queue the kept frames, behind the tables."""

@@ -6,10 +6,11 @@ client has acknowledged the stream up to the position behind them.
 
 from __future__ import annotations
 
-from godwit.content.channel_messages import ChannelInEffect, ChannelResults
+from godwit.content.channel_messages import ChannelInEffect, ChannelRequest, ChannelResults
 from godwit.content.messages import Refusal
 from godwit.protocol.frames import encode
 from godwit.runtime.port import Port
+from godwit.sharing.live_channels import LiveChannels
 from godwit.sharing.outlets import Positions
 
 
@@ -49,3 +50,13 @@ class PortOutlet:
             return {}
         then, self._awaited, self._then = self._then, stream.position, sent
         return then
+
+
+def ask_channels(
+    channels: LiveChannels, source: Port, request: ChannelRequest, window_bytes: int
+) -> None:
+    """Pass on a client's request; it enters with its first one."""
+    name = source.hop.name
+    if not channels.has(name):
+        channels.enter(name, PortOutlet(source, window_bytes))
+    channels.ask(name, request)

@@ -98,6 +98,8 @@ class BrokerServer:
                 links.append(f"{missing.name} is missing: it is configured, and not linked")
         if self.node.is_recovering:
             links.append("recovering after a failure")
+        parts = self.node.broker.parts.missing
+        links += [f"a gap for clients: {part.by} has given up {part.broker}" for part in parts]
         if self.node.is_draining:
             links.append("being drained")
         return links

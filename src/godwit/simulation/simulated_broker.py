@@ -28,6 +28,7 @@ from godwit.broker.effects import (
     NameGranted,
     NameLost,
     Notify,
+    NotifyAll,
     OpenLink,
     Ping,
     Report,
@@ -112,8 +113,9 @@ class SimulatedBroker:
     __slots__ = (
         "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes", "_hop",
         "_matching_delay_s", "_observer", "_on_link_effect", "_output", "_reads_delays",
-        "_resources", "_round_trip_s", "_wants_matched", "broker", "clients", "has_left", "is_up",
-        "last_delivered", "movers", "name", "neighbours", "queued_bytes", "queued_bytes_max",
+        "_resources", "_round_trip_s", "_wants_matched", "broker", "clients", "gaps", "has_left",
+        "is_up", "last_delivered", "movers", "name", "neighbours", "queued_bytes",
+        "queued_bytes_max",
     )  # fmt: skip
 
     def __init__(
@@ -144,6 +146,8 @@ class SimulatedBroker:
         self._departing: set[LocalClient] = set()
         self.last_delivered: dict[str, int] = {}
         """The last sequence number of each publisher that reached local clients."""
+        self.gaps = 0
+        """Gaps that the clients were told of; simulated clients do nothing about it."""
         self.queued_bytes = 0
         self.queued_bytes_max = 0
         self._hop = Neighbour(broker.name)
@@ -350,6 +354,9 @@ class SimulatedBroker:
                 size = publication_bytes * len(effect.to)
             elif type(effect) is Notify:
                 size = size_bytes(effect.notice)
+            elif isinstance(effect, NotifyAll):
+                self.gaps += not effect.notice.is_over
+                continue
             else:
                 self._arrange(effect, done_s)
                 continue

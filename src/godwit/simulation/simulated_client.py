@@ -22,6 +22,7 @@ from godwit.content.filters import Filter
 from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
+    GapNotice,
     Message,
     MoveTo,
     Notice,
@@ -144,6 +145,8 @@ class SimulatedClient:
                 self.refusals.append(notice)
             case Swept() | Paused():
                 pass  # They belong to a move that is over.
+            case GapNotice():
+                pass  # The simulated broker counts them.
             case MoveTo():
                 # A client that is about to move has left the broker that asks, or will.
                 if not self.requests.is_moving and not self._waiting:

@@ -47,7 +47,7 @@ class Bench:
     """A session, and the frames of its stream."""
 
     def __init__(self) -> None:
-        self.session = ClientSession("paul", first_sequence=100)
+        self.session = ClientSession("paul")
 
     def welcome(self, stream: str, received: int = 0) -> list[object]:
         """The broker has sent Welcome; returns what it is sent at once."""
@@ -133,7 +133,7 @@ def test_a_publication_waits_for_its_advertisement_to_be_in_effect() -> None:
     assert b.sent() == []
     notice = AdvertisementInEffect(id=A1, edition=0)
     assert b.hear(notice) == notice
-    assert b.sent() == [price(100)]
+    assert b.sent() == [price(1)]
     assert b.session.held.size_bytes == 0
     assert b.session.is_used(A1), "the broker may not have had it"
     assert not b.session.is_idle
@@ -153,9 +153,9 @@ def test_publications_keep_their_order_across_advertisements() -> None:
     b.session.publish({"name": "x"})
     b.session.publish({"price": 2})
 
-    assert b.sent() == [price(100, 1)]
+    assert b.sent() == [price(1, 1)]
     b.hear(AdvertisementInEffect(id=A2))
-    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [101, 102]
+    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [2, 3]
 
 
 def test_what_no_advertisement_permits_is_not_published() -> None:
@@ -175,7 +175,7 @@ def test_what_no_advertisement_permits_is_not_published() -> None:
     with pytest.raises(ContentError, match="the payload must be bytes"):
         b.session.publish({"price": 5}, "text")  # type: ignore[arg-type]
     assert b.sent() == []
-    assert b.session.next_sequence == 100, "no number was used"
+    assert b.session.next_sequence == 1, "no number was used"
 
 
 def test_a_publication_that_fits_no_frame_is_refused_here() -> None:
@@ -206,7 +206,7 @@ def test_what_is_held_for_a_withdrawn_advertisement_is_never_published() -> None
     b.session.unadvertise(a1)
 
     kinds = [(type(sent), getattr(sent, "sequence", None)) for sent in b.sent()]
-    assert kinds == [(Unadvertisement, None), (Publication, 101)]
+    assert kinds == [(Unadvertisement, None), (Publication, 2)]
     assert b.session.held.size_bytes == 0
 
 
@@ -235,9 +235,9 @@ def test_a_refused_subscription_is_not_asked_for_again() -> None:
 def test_a_refused_publication_changes_nothing() -> None:
     b = bench()
     b.advertised()
-    b.hear(Refusal(about="paul#100", reason="because"))
+    b.hear(Refusal(about="paul#1", reason="because"))
     b.session.publish({"price": 5})
-    assert b.sent() == [price(100)]
+    assert b.sent() == [price(1)]
 
 
 # -- hearing ---------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_a_stream_that_the_broker_remembers_goes_on() -> None:
 
     # It has the advertisement and the first publication.
     resumed = b.welcome("one", received=2)
-    assert resumed == [price(101, 2), price(102, 3), price(103, 4)]
+    assert resumed == [price(2, 2), price(3, 3), price(4, 4)]
     assert b.session.restarts == 0
     assert b.session.advertisements[A1].edition == 0
 
@@ -342,7 +342,7 @@ def test_publications_that_were_not_acknowledged_are_sent_again_once_in_effect()
     b.hear(AdvertisementInEffect(id=A1, edition=0))  # Of an earlier edition.
     assert b.sent() == []
     b.hear(AdvertisementInEffect(id=A1, edition=1))
-    assert b.sent() == [price(101, 1), price(102, 2), price(103, 3)]
+    assert b.sent() == [price(2, 1), price(3, 2), price(4, 3)]
     b.acknowledge()
     assert b.session.is_idle
 
@@ -357,7 +357,7 @@ def test_publications_survive_several_restarts_in_a_row_each_once() -> None:
         b.session.publish({"price": 1 + edition})
     b.hear(AdvertisementInEffect(id=A1, edition=2))
 
-    assert b.sent() == [price(100, 1), price(101, 2), price(102, 3)]
+    assert b.sent() == [price(1, 1), price(2, 2), price(3, 3)]
     assert b.session.held.size_bytes == 0
 
 
@@ -373,7 +373,7 @@ def test_the_order_survives_a_restart_across_advertisements() -> None:
     b.hear(AdvertisementInEffect(id=A2, edition=1))
     assert b.sent() == [], "a price is first"
     b.hear(AdvertisementInEffect(id=A1, edition=1))
-    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [100, 101, 102]
+    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [1, 2, 3]
 
 
 def test_what_waits_for_an_advertisement_refused_after_a_restart_lets_the_others_go() -> None:
@@ -387,7 +387,7 @@ def test_what_waits_for_an_advertisement_refused_after_a_restart_lets_the_others
     b.welcome("two")
     b.hear(AdvertisementInEffect(id=A2, edition=1))
     b.hear(Refusal(about="paul/a1", reason="not any more"))
-    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [101]
+    assert [p.sequence for p in b.sent() if isinstance(p, Publication)] == [2]
 
 
 def test_what_was_published_under_a_withdrawn_advertisement_does_not_wait_for_it() -> None:
@@ -413,7 +413,7 @@ def test_a_filter_that_no_broker_could_read_is_not_asked_for(
 
 
 def test_rows_of_a_channel_come_once() -> None:
-    session = ClientSession("a", first_sequence=0)
+    session = ClientSession("a")
     id = session.subscribe_channel("Numbers", {"n": 1}).id
     frames = [
         ChannelInEffect(id=id, start=(1, 0)),

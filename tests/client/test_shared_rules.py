@@ -23,8 +23,9 @@ PRICES = Filter.parse("price is a number")
 A1, A2 = AdvertisementId("paul/a1"), AdvertisementId("paul/a2")
 
 
-def publication(publisher: str, sequence: int) -> Publication:
-    return Publication(publisher=publisher, sequence=sequence, advertisement=A1, content={})
+def publication(publisher: str, sequence: int, word: str = "a1") -> Publication:
+    id = AdvertisementId(f"{publisher}/{word}")
+    return Publication(publisher=publisher, sequence=sequence, advertisement=id, content={})
 
 
 # -- deliveries ------------------------------------------------------------------------------------
@@ -36,6 +37,21 @@ def test_a_sequence_number_that_does_not_rise_is_a_duplicate() -> None:
     new = [received.is_new(publication(*each)) for each in history]
     assert new == [True, True, True, False, False, True]
     assert received.duplicates == 2
+
+
+def test_the_advertisements_of_one_incarnation_share_their_numbers() -> None:
+    received = DeliveryMarks("alice", {"paul/i1": 3})
+    history = [(3, "i1~a1"), (5, "i1~a1"), (4, "i1~a2"), (6, "i1~a2"), (6, "i1~a1")]
+    new = [received.is_new(publication("paul", *each)) for each in history]
+    assert new == [False, True, False, True, False]
+
+
+def test_a_publisher_that_was_started_again_is_news() -> None:
+    received = DeliveryMarks("alice")
+    assert received.is_new(publication("paul", 1_700_000_000_000_000, "i1~a1"))
+    assert received.is_new(publication("paul", 1, "i2~a1"))
+    assert not received.is_new(publication("paul", 1, "i2~a1"))
+    assert not received.is_new(publication("paul", 2, "i1~a1")), "the first one is still known"
 
 
 def test_a_client_is_not_delivered_its_own_publications() -> None:
@@ -102,7 +118,7 @@ def test_publications_under_a_withdrawn_advertisement_are_dropped() -> None:
 
 def test_requests_of_a_client_that_moves_wait_and_concern_the_broker_where_it_ends() -> None:
     sent: list[Request] = []
-    holdings = Holdings("paul", first_serial=0)
+    holdings = Holdings("paul")
     requests = ClientRequests(holdings, sent.append)
     subscribed = holdings.subscribe(PRICES, local_only=True)
     requests.ask(subscribed)
@@ -127,7 +143,7 @@ def test_requests_of_a_client_that_moves_wait_and_concern_the_broker_where_it_en
 
 def test_a_broker_that_has_forgotten_the_client_is_sent_no_withdrawals() -> None:
     sent: list[Request] = []
-    holdings = Holdings("paul", first_serial=0)
+    holdings = Holdings("paul")
     requests = ClientRequests(holdings, sent.append)
     withdrawn = holdings.subscribe(PRICES)
     kept = holdings.subscribe(PRICES)

@@ -13,6 +13,7 @@ broker whenever it is its turn.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple, Protocol
@@ -37,6 +38,11 @@ from godwit.protocol.versions import PROTOCOL
 WINDOW_BYTES = 1_048_576
 #: As long as a broker keeps a session, by default.
 FALL_BACK_S = 60.0
+
+
+def new_incarnation() -> str:
+    """A word that no other start of a client draws."""
+    return secrets.token_hex(6)
 
 
 class BrokerPlace(NamedTuple):

@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
@@ -33,6 +32,7 @@ from godwit.client.broker_connection import (
     BrokerConnection,
     BrokerFinder,
     BrokerPlace,
+    new_incarnation,
 )
 from godwit.client.client_session import ClientSession
 from godwit.client.dispatch import EventDispatch
@@ -91,6 +91,7 @@ def connect(
     client connects, and again if that broker cannot be reached for `fall_back_s`.  It may take the
     `location` into account: latitude and longitude.
     """
+    incarnation = new_incarnation() if name else ""
     name = name or _random_name()
     homes: list[str | BrokerFinder] = []
     for url in separate(urls):
@@ -101,7 +102,12 @@ def connect(
         else:
             homes.append(url)
     return Client(
-        *homes, resolve=url_opener, name=name, connect_s=connect_s, fall_back_s=fall_back_s
+        *homes,
+        resolve=url_opener,
+        name=name,
+        incarnation=incarnation,
+        connect_s=connect_s,
+        fall_back_s=fall_back_s,
     )
 
 
@@ -122,14 +128,19 @@ class Client:
         *homes: str | BrokerFinder,
         resolve: Callable[[str], Opener],
         name: str | None = None,
+        incarnation: str | None = None,
         connect_s: float = CONNECT_S,
         fall_back_s: float = FALL_BACK_S,
     ) -> None:
-        """`homes` are tried in order; `resolve` makes the opener for a broker's address."""
+        """`homes` are tried in order; `resolve` makes the opener for a broker's address.
+
+        `incarnation` tells this start from others of the same name; by default it is random.  It is
+        empty for a name that was drawn at random, which no other client has.
+        """
         self.name = name or _random_name()
-        # Microseconds since 1970: a later session of the same name goes on above an earlier one.
-        first = time.time_ns() // 1000
-        self.session = ClientSession(self.name, first_sequence=first, first_serial=first)
+        if incarnation is None:
+            incarnation = new_incarnation() if name else ""
+        self.session = ClientSession(self.name, incarnation=incarnation)
         self.on_publication: Callable[[Publication, int], None] | None = None
         """Called with each new publication and its hops, before subscriptions receive it."""
         places = [

@@ -64,6 +64,9 @@ from godwit.protocol.frames import (
 from godwit.protocol.stream import Stream
 from godwit.protocol.versions import PROTOCOL, ProtocolVersion
 
+#: The sequence number of the first publication of an incarnation.
+FIRST_SEQUENCE = 1
+
 
 class StreamMark(NamedTuple):
     """How far one process got with a session of one subscription, for another to go on.
@@ -80,11 +83,11 @@ class StreamMark(NamedTuple):
 
 
 class ClientSession(StreamEndpoint):
-    def __init__(self, name: str, *, first_sequence: int, first_serial: int = 0) -> None:
-        """Sequence numbers and ids start here, above those of any earlier session of this name.
+    def __init__(self, name: str, *, incarnation: str = "") -> None:
+        """`incarnation` tells this start of the client from others of its name; it is in all ids.
 
-        Ids of an earlier session may still be in the tables of brokers while one of them waits for
-        it to return: a subscription with such an id would be taken for the old one.
+        Ids of an earlier one may still be in the tables of brokers while one of them waits for it
+        to return: a subscription with such an id would be taken for the old one.
         """
         super().__init__(_checked(name))
         self.deliveries = DeliveryMarks(self.name)
@@ -94,9 +97,10 @@ class ClientSession(StreamEndpoint):
         """How often the broker had forgotten the session: publications may be missing."""
         self.generation = 0
         """How many streams there have been, in earlier processes too."""
-        self._holdings = Holdings(self.name, first_serial)
+        self.incarnation = incarnation
+        self._holdings = Holdings(self.name, incarnation)
         self._requests = ClientRequests(self._holdings, self.put)
-        self._first_sequence = self._sequence = first_sequence
+        self._sequence = FIRST_SEQUENCE
         self._is_adopted = False
 
     @property
@@ -122,7 +126,7 @@ class ClientSession(StreamEndpoint):
 
     @property
     def has_published(self) -> bool:
-        return self._sequence > self._first_sequence
+        return self._sequence > FIRST_SEQUENCE
 
     # -- requests of the application -----------------------------------------------------------
 

@@ -3,39 +3,58 @@
 A publication may reach a client twice: its publisher sends again what a failed broker had not
 acknowledged, and during a move both brokers deliver.  A client that moves also receives its own.
 
-D1  The sequence numbers of a publisher arrive in rising order.  A number that does not rise is a
-    duplicate.
+D1  The sequence numbers of an incarnation of a publisher arrive in rising order.  A number that
+    does not rise is a duplicate.  A publisher keeps its incarnation when it sends again and when it
+    moves; when it is started again it has another one, and is news whatever its numbers are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
-from godwit.content.messages import Publication
+from godwit.content.messages import AdvertisementId, Publication, incarnation_of
 
-#: Publishers whose last sequence number is remembered.
+#: Publishers whose last sequence number is remembered, and advertisements.
 PUBLISHERS_KNOWN_MAX = 100_000
+
+#: A cell with the last sequence number of an incarnation, shared by its advertisements.
+Last: TypeAlias = list[int]
 
 
 class DeliveryMarks:
-    """The last sequence number of each publisher, as one client has received them."""
+    """The last sequence number of each incarnation, as one client has received them."""
 
     def __init__(self, client: str, last_sequences: Mapping[str, int] | None = None) -> None:
-        """`last_sequences` are those that the client has received already, by publisher."""
+        """`last_sequences` are those that the client has received already, by incarnation."""
         self.duplicates = 0
         self._client = client
-        self._last_sequence = dict(last_sequences or {})
+        self._last: dict[str, Last] = {
+            name: [last] for name, last in (last_sequences or {}).items()
+        }
+        self._last_under: dict[AdvertisementId, Last] = {}
+        """The same cells: an advertisement need not be taken apart for each publication."""
 
     def is_new(self, publication: Publication) -> bool:
         """Whether to deliver it; if so, it is remembered."""
-        publisher, sequence = publication.publisher, publication.sequence
-        if publisher == self._client:
+        if publication.publisher == self._client:
             return False
-        last_sequence = self._last_sequence
-        if sequence <= last_sequence.get(publisher, -1):  # D1
+        last = self._last_under.get(publication.advertisement)
+        if last is None:
+            last = self._cell(publication)
+        sequence = publication.sequence
+        if sequence <= last[0]:  # D1
             self.duplicates += 1
             return False
-        last_sequence[publisher] = sequence
-        if len(last_sequence) > PUBLISHERS_KNOWN_MAX:
-            del last_sequence[next(iter(last_sequence))]  # The one known the longest.
+        last[0] = sequence
         return True
+
+    def _cell(self, publication: Publication) -> Last:
+        """The cell for an advertisement that is not known yet."""
+        last = self._last.setdefault(incarnation_of(publication), [-1])
+        self._last_under[publication.advertisement] = last
+        known: dict[str, Last] | dict[AdvertisementId, Last]
+        for known in (self._last, self._last_under):
+            if len(known) > PUBLISHERS_KNOWN_MAX:
+                known.pop(next(iter(known)))  # The one known the longest.
+        return last

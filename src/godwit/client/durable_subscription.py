@@ -8,7 +8,7 @@ stream, and publishers of matching publications wait (`Limits.durable_s`).
 
 If the broker has forgotten the stream, because it failed, publishers send again what was not
 acknowledged: the application drops those whose sequence number is not above the last one it has of
-their publisher.
+their publisher's incarnation.
 
 F1  The mark of a new stream is stored before anything is requested in it.
 """
@@ -16,11 +16,15 @@ F1  The mark of a new stream is stored before anything is requested in it.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from godwit.client.broker_connection import BrokerConnection, BrokerPlace, DurableClient
+from godwit.client.broker_connection import (
+    BrokerConnection,
+    BrokerPlace,
+    DurableClient,
+    new_incarnation,
+)
 from godwit.client.client_session import ClientSession, StreamMark
 from godwit.client.stream_endpoint import NumberedFrame
 from godwit.content.filters import Filter
@@ -68,8 +72,7 @@ class DurableSubscription:
         secret: str = "",
         resolve: Callable[[str], Opener] = url_opener,
     ) -> None:
-        first = time.time_ns() // 1000
-        self._session = _DurableSession(name, first_sequence=first, first_serial=first)
+        self._session = _DurableSession(name, incarnation=new_incarnation())
         self._session.keep_mark = keeper.keep_mark
         if mark is None:
             self._session.subscribe(filter)

@@ -3,6 +3,9 @@
 A subscription to a channel is stored at one broker only.  Wherever it is asked for again, it
 continues from its position.
 
+Ids carry the client's incarnation, so those of an earlier one, which may still be in the tables of
+brokers, are different.
+
 H1  An advertisement keeps its id; its edition rises each time it is asked for again.
 H2  A subscription that is asked for again gets a new id, because the broker that had it before may
     still store it.  The application keeps using the first id.
@@ -25,6 +28,7 @@ from godwit.content.channel_messages import (
 )
 from godwit.content.filters import Filter
 from godwit.content.messages import (
+    INCARNATION_END,
     Advertisement,
     AdvertisementId,
     Subscription,
@@ -106,12 +110,14 @@ Withdrawal: TypeAlias = Unadvertisement | Unsubscription | ChannelUnsubscription
 
 
 class Holdings:
-    def __init__(self, client: str, first_serial: int) -> None:
+    def __init__(self, client: str, incarnation: str = "") -> None:
+        """`incarnation` is empty if there will be no other client of this name."""
         self.advertisements: dict[AdvertisementId, HeldAdvertisement] = {}
         self.subscriptions: dict[SubscriptionId, HeldSubscription] = {}
         self.channels: dict[ChannelSubscriptionId, HeldChannelSubscription] = {}
         self._client = client
-        self._serial = first_serial
+        self._prefix = f"{client}/{incarnation}{INCARNATION_END}" if incarnation else f"{client}/"
+        self._serial = 0
         self._known_as: dict[SubscriptionId, SubscriptionId] = {}
         self._last_used: AdvertisementId | None = None
 
@@ -174,7 +180,7 @@ class Holdings:
 
     def _new_id(self, letter: str) -> str:
         self._serial += 1
-        return f"{self._client}/{letter}{self._serial}"
+        return f"{self._prefix}{letter}{self._serial}"
 
     # -- publishing ----------------------------------------------------------------------------
 

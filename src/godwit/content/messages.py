@@ -3,6 +3,10 @@
 They are msgspec structs: as cheap to make as a tuple, frozen, and ready for a wire.  An
 advertisement or subscription id is `<client>/<anything without a slash>`, so ids are unique if
 client names are, and a broker can derive the client from the id.
+
+A client that has a name of its own choice and is started again is another *incarnation* of itself.
+Its ids say which: `<client>/<incarnation>~<serial>`.  Sequence numbers belong to an incarnation:
+they rise within it, and the next one begins from the start.  See docs/decisions/0017-names.md.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ SubscriptionId = NewType("SubscriptionId", str)
 CONTROL_CLASS_PREFIX = "$"
 
 ID_LENGTH_MAX = 256
+#: In an id, between the incarnation and what follows; no name has it.
+INCARNATION_END = "~"
 PAYLOAD_BYTES_MAX = 1_048_576
 SEQUENCE_MAX = 2**63 - 1
 
@@ -110,7 +116,7 @@ NO_MARKS: tuple[Mark, ...] = ()
 class Publication(Wired, frozen=True, kw_only=True, tag=7):
     """One event.  It carries no address: its content is its address.
 
-    (`publisher`, `sequence`) is its identity.  Brokers forward it unchanged; what changes from
+    (`incarnation_of`, `sequence`) is its identity.  Brokers forward it unchanged; what changes from
     hop to hop is beside it, in `Received` and `Send`.
     """
 
@@ -264,6 +270,14 @@ MovingRequest: TypeAlias = Depart | Pause
 OtherMessage: TypeAlias = RoutingMessage | MovingRequest | Letter
 Message: TypeAlias = Publication | OtherMessage
 Notice: TypeAlias = AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused | MoveTo
+
+
+def incarnation_of(publication: Publication) -> str:
+    """Who published it, and in which incarnation: sequence numbers rise among equal ones.
+
+    The publisher's name alone if its ids have no incarnation: it is never started twice.
+    """
+    return publication.advertisement.rpartition(INCARNATION_END)[0] or publication.publisher
 
 
 def is_control_content(content: Record) -> bool:

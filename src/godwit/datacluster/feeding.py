@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from godwit.client.client_session import StreamMark
 from godwit.client.durable_subscription import DurableSubscription, Keeper
 from godwit.content.filters import Filter
-from godwit.content.messages import Publication
+from godwit.content.messages import Publication, incarnation_of
 from godwit.datacluster.datasets.dataset_service import DatasetService
 from godwit.datacluster.datasets.inbox import Inbox, Incoming
 from godwit.datacluster.log.segments import FullError
@@ -142,7 +142,7 @@ class Feeder:
     async def _keep(self, publications: Sequence[Publication], mark: StreamMark) -> None:
         """Waits while there is no room; nothing is acknowledged meanwhile."""
         records = [
-            Incoming(f"{self._feed.name}/{p.publisher}", p.sequence, p.content, p.accepted_s)
+            Incoming(f"{self._feed.name}/{incarnation_of(p)}", p.sequence, p.content, p.accepted_s)
             for p in publications
         ]
         while True:

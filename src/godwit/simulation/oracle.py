@@ -25,6 +25,7 @@ from godwit.content.messages import (
     Publication,
     Subscription,
     SubscriptionId,
+    incarnation_of,
     is_control_content,
     is_control_filter,
 )
@@ -122,6 +123,7 @@ class Oracle(Observer):
         self._asked: dict[bool, dict[Filter, _Asked]] = {False: {}, True: {}}
         self._subscriptions_of: dict[str, set[SubscriptionId]] = {}
         self._publishers: dict[str, _Publisher] = {}
+        """By incarnation."""
         self._dropped: set[tuple[str, int]] = set()
 
     def on_subscribing(self, client: str, subscription: Subscription, now_s: float) -> None:
@@ -159,14 +161,14 @@ class Oracle(Observer):
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         self.publications += 1
-        name = publication.publisher
+        name = incarnation_of(publication)
         publisher = self._publishers.get(name)
         if publisher is None:
             publisher = self._publishers[name] = _Publisher()
         self._settle(name, publisher, now_s)
         self._forget_those_gone(now_s)
         wanted = self._wanted(publication.content)
-        wanted.pop(name, None)
+        wanted.pop(publication.publisher, None)
         if wanted:
             publisher.notes[publication.sequence] = _Note(now_s, wanted)
 
@@ -215,7 +217,7 @@ class Oracle(Observer):
     ) -> None:
         self.deliveries += len(clients)
         sequence = publication.sequence
-        publisher = self._publishers[publication.publisher]
+        publisher = self._publishers[incarnation_of(publication)]
         last_sequence = publisher.last_sequence
         note = publisher.notes.get(sequence)
         for client in clients:
@@ -226,7 +228,7 @@ class Oracle(Observer):
                 self._on_unnoted(client, publication, last, now_s)
             elif last > sequence:
                 self._report(
-                    ViolationKind.DISORDERED, client, publication.publisher, sequence, now_s
+                    ViolationKind.DISORDERED, client, incarnation_of(publication), sequence, now_s
                 )
         if note is not None and not note.owed:
             del publisher.notes[sequence]
@@ -235,7 +237,7 @@ class Oracle(Observer):
         self, client: str, publication: Publication, last_sequence: int, now_s: float
     ) -> None:
         """A delivery that is not noted, or no longer."""
-        publisher, sequence = publication.publisher, publication.sequence
+        publisher, sequence = incarnation_of(publication), publication.sequence
         if sequence <= last_sequence:
             self._report(ViolationKind.TWICE, client, publisher, sequence, now_s)
         elif not self._was_under_way(client, publication):
@@ -255,7 +257,7 @@ class Oracle(Observer):
 
     def on_dropped(self, broker: str, message: Message | Notice, reason: DropReason) -> None:
         if reason is DropReason.MEMORY_FULL and isinstance(message, Publication):
-            self._dropped.add((message.publisher, message.sequence))
+            self._dropped.add((incarnation_of(message), message.sequence))
 
     def finish(self, now_s: float) -> None:
         """The run is over and the network quiet: what is still owed is lost."""

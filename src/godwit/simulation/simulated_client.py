@@ -54,7 +54,7 @@ class SimulatedClient:
         self.unconfirmed: set[AdvertisementId | SubscriptionId] = set()
         """Requests that are not in effect yet."""
         self.has_left = False
-        self.holdings = Holdings(name, first_serial=0)
+        self.holdings = Holdings(name)
         self.requests = ClientRequests(self.holdings, self._request)
         self.held: HeldPublications[dict[str, Value]] = HeldPublications()
         self.mover = SimulatedMover(self, find_home, observer, agenda)

@@ -21,7 +21,13 @@ from typing import Self
 
 from godwit.client import Client, Events
 from godwit.content.filters import Filter
-from godwit.content.messages import AdvertisementId, Publication, Subscription, SubscriptionId
+from godwit.content.messages import (
+    INCARNATION_END,
+    AdvertisementId,
+    Publication,
+    Subscription,
+    SubscriptionId,
+)
 from godwit.content.values import Value
 from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
@@ -38,6 +44,10 @@ class WitnessedClient:
         self.name = client.name
         self._observer = observer
         self._now_s = now_s
+        # Which of its advertisements it publishes under, the client decides.
+        incarnation = client.session.incarnation
+        word = f"{incarnation}{INCARNATION_END}" if incarnation else ""
+        self._any_advertisement = AdvertisementId(f"{self.name}/{word}")
         self._reading: dict[SubscriptionId, tuple[Events, asyncio.Task[None]]] = {}
         client.on_publication = self._on_publication
 
@@ -64,7 +74,7 @@ class WitnessedClient:
         publication = Publication(
             publisher=self.name,
             sequence=self.client.session.next_sequence,
-            advertisement=AdvertisementId(""),
+            advertisement=self._any_advertisement,
             content=content,
             payload=payload,
         )

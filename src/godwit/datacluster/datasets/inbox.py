@@ -32,7 +32,8 @@ class Incoming(NamedTuple):
     source: str
     """The scope of the sequence number: within a source, numbers rise in the order of arrival.
 
-    A source is a feed and a publisher, since several feeds may fill one dataset.
+    A source is a feed and an incarnation of a publisher: several feeds may fill one dataset, and a
+    publisher that is started again numbers from the start.
     """
 
     sequence: int

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 
 from godwit.broker.modules import AskForPings, Request, ToNeighbour
 from godwit.broker.stimuli import Hop, LocalClient, Neighbour
-from godwit.content.messages import Publication
+from godwit.content.messages import Publication, incarnation_of
 from godwit.policies.placement.letters import (
     BrokerAddress,
     GrapeLetter,
@@ -72,6 +72,9 @@ class TraceSession:
     """Publications delivered to subscribers of this broker."""
 
     touched_s: float = 0.0
+    incarnation: str = ""
+    """Of the publisher; the next one may begin a session with the same number."""
+
     deliveries: int = 0
     downstream: dict[Neighbour, None] = field(default_factory=dict)
     asked_s: float = 0.0
@@ -121,8 +124,10 @@ class Grape(Relocation[GrapePublisher]):
         now_s: float,
     ) -> None:
         session = self._sessions.get(publication.publisher)
-        if session is None or session.trace != trace:  # G1
-            session = TraceSession(trace, last_hop, BitVector(trace - 1, SESSION_MAX))
+        incarnation = incarnation_of(publication)
+        if session is None or (session.trace, session.incarnation) != (trace, incarnation):  # G1
+            delivered = BitVector(trace - 1, SESSION_MAX)
+            session = TraceSession(trace, last_hop, delivered, incarnation=incarnation)
             self._sessions[publication.publisher] = session
         session.touched_s = now_s
         local = 0

@@ -29,7 +29,9 @@ class TraceResult(msgspec.Struct, frozen=True, array_like=True, tag="TRM"):
     It names the publication (E9): results of different ones may arrive in another order.
     """
 
-    publisher: str
+    incarnation: str
+    """Of the publisher (`incarnation_of`): the next one uses the same numbers again."""
+
     sequence: int
     deliveries: int
 

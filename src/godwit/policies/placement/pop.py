@@ -39,7 +39,7 @@ from typing import TypeAlias
 
 from godwit.broker.modules import Request, ToNeighbour
 from godwit.broker.stimuli import Hop, LocalClient, Neighbour
-from godwit.content.messages import Publication
+from godwit.content.messages import Publication, incarnation_of
 from godwit.policies.placement.letters import (
     PopLetter,
     RelocationAnswer,
@@ -85,6 +85,7 @@ class PopPublisher(LocalPublisher):
 class Trace:
     """A marked publication that waits for TRMs."""
 
+    publisher: str
     upstream: Hop
     deadline_s: float
     waiting: set[Neighbour]
@@ -120,6 +121,7 @@ class Pop(Relocation[PopPublisher]):
         super().__init__(self._settings)
         self._random = random
         self._pending: dict[tuple[str, int], Trace] = {}
+        """By incarnation of the publisher and sequence number."""
         self._tables: dict[str, Table] = {}
 
     # -- phase 1: tracing ----------------------------------------------------------------------
@@ -147,16 +149,17 @@ class Pop(Relocation[PopPublisher]):
         onward = {hop for hop in destinations if type(hop) is Neighbour}
         local = sum(type(hop) is LocalClient for hop in destinations)
         deadline_s = now_s + self._settings.answer_timeout_s
-        trace = Trace(last_hop, deadline_s, onward, {LOCAL: local})
+        trace = Trace(publication.publisher, last_hop, deadline_s, onward, {LOCAL: local})
+        key = incarnation_of(publication), publication.sequence
         if not onward:
-            return self._complete(publication.publisher, publication.sequence, trace, now_s)
-        self._pending[publication.publisher, publication.sequence] = trace
+            return self._complete(*key, trace, now_s)
+        self._pending[key] = trace
         return self._tick(now_s)
 
     def _on_trace_result(
         self, letter: TraceResult, neighbour: Neighbour, now_s: float
     ) -> Iterable[Request]:
-        key = letter.publisher, letter.sequence
+        key = letter.incarnation, letter.sequence
         trace = self._pending.get(key)
         if trace is None or neighbour not in trace.waiting:
             return ()
@@ -168,8 +171,9 @@ class Pop(Relocation[PopPublisher]):
         return self._complete(*key, trace, now_s)
 
     def _complete(
-        self, publisher: str, sequence: int, trace: Trace, now_s: float
+        self, incarnation: str, sequence: int, trace: Trace, now_s: float
     ) -> Iterable[Request]:
+        publisher = trace.publisher
         table = self._tables.get(publisher)
         if table is None or table.upstream != trace.upstream:  # P1
             table = self._tables[publisher] = Table(trace.upstream)
@@ -178,7 +182,7 @@ class Pop(Relocation[PopPublisher]):
         requests = self._tick(now_s)
         if isinstance(trace.upstream, Neighbour):
             deliveries = sum(trace.deliveries.values())
-            answer = TraceResult(publisher, sequence, deliveries)
+            answer = TraceResult(incarnation, sequence, deliveries)
             return [*requests, ToNeighbour(trace.upstream, write(answer))]
         return [*requests, *self._traced(publisher, now_s)]
 
@@ -280,8 +284,9 @@ class Pop(Relocation[PopPublisher]):
     def _drop_expired(self, now_s: float) -> None:
         overdue = [key for key, trace in self._pending.items() if now_s >= trace.deadline_s]
         for key in overdue:
-            publisher = self._locals.get(key[0])
-            is_first = not isinstance(self._pending.pop(key).upstream, Neighbour)
+            trace = self._pending.pop(key)
+            publisher = self._locals.get(trace.publisher)
+            is_first = not isinstance(trace.upstream, Neighbour)
             if is_first and publisher is not None and publisher.outstanding:
                 publisher.outstanding -= 1
         for name, table in list(self._tables.items()):

@@ -5,6 +5,7 @@ GodwitError
   UnreachableError  a broker or server does not answer
   RefusedError      a broker or server refused a request: names the request and the rule
     EndedError        ... or has ended what it had granted: a subscription, a session
+      TakenOverError    another client has taken over the name of this one
   NotReadyError     the network was not complete in time: names the brokers that are missing
   StayedError       a client could not move and stays at its broker: names the reason
   UsageError        the caller asked for something impossible: says what is possible
@@ -35,6 +36,10 @@ class RefusedError(GodwitError):
 
 class EndedError(RefusedError):
     """A broker or server has ended what it had granted before: a subscription, a session."""
+
+
+class TakenOverError(EndedError):
+    """Another client has taken over the name of this one; its session has ended."""
 
 
 class NotReadyError(GodwitError):

@@ -98,8 +98,9 @@ def price(sequence: int, value: int = 5, advertisement: AdvertisementId = A1) ->
 
 def news(sequence: int, publisher: str = "mary") -> Publication:
     """Something that another client published."""
+    id = AdvertisementId(f"{publisher}/a1")
     return Publication(
-        publisher=publisher, sequence=sequence, advertisement=A2, content={"price": 1}
+        publisher=publisher, sequence=sequence, advertisement=id, content={"price": 1}
     )
 
 

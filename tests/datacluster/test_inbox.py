@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 
 import pytest
 from tests.datacluster.boxes import QUARANTINE, REPORTS, held, open_inbox, open_log
 
+from godwit.client.client_session import StreamMark
+from godwit.content.messages import AdvertisementId, Publication
 from godwit.datacluster.datasets.inbox import AcceptedRecords, Inbox, Incoming
+from godwit.datacluster.feeding import Feeder
 from godwit.datacluster.log.feed_log import LogSettings
 from godwit.datacluster.log.segments import FullError
+from godwit.datacluster.model.feed import Feed
 
 
 def record(sequence: int, content: dict[str, object] | bytes, source: str = "a") -> Incoming:
@@ -54,6 +59,20 @@ def test_marks_are_not_ahead_of_what_is_kept_aside(tmp_path: Path) -> None:
     quarantine_log.ingested(1)
     assert inbox.take(batch, {"feed": 3}) == AcceptedRecords(accepted=1, rejected=1, duplicates=0)
     assert inbox.marks == {"feed": 3}
+
+
+def test_a_feed_hears_a_publisher_that_was_started_again(tmp_path: Path) -> None:
+    inbox, log, _ = open_inbox(tmp_path)
+    feeder = Feeder(Feed("reports", "n is present", "Reports"), inbox, "data.reports", "", "")
+
+    def published(incarnation: str, sequence: int, n: int) -> Publication:
+        id = AdvertisementId(f"paul/{incarnation}~a1")
+        return Publication(publisher="paul", sequence=sequence, advertisement=id, content={"n": n})
+
+    first, second = published("i1", 1_000, 1), published("i2", 1, 2)
+    for number, batch in enumerate([[first], [first, second], [second]]):
+        asyncio.run(feeder._keep(batch, StreamMark(1, number, "stream", "data.reports/s1")))
+    assert [n for _, n in held(log.folder)] == [1, 2]
 
 
 def test_threads_take_turns(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_routing_shows_the_tables() -> None:
         assert status == 200
         shown = msgspec.json.decode(text)
         (advertisement,), (subscription,) = shown["advertisements"], shown["subscriptions"]
-        assert (advertisement[:6], subscription[:5]) == ("paul/a", "bob/s")
+        assert (advertisement[:5], subscription[:4]) == ("paul/", "bob/")
         assert shown == {
             "broker": "B2",
             "advertisements": {advertisement: "neighbour B1"},

@@ -32,6 +32,9 @@ from godwit.broker.effects import (
     Decision,
     Deliver,
     Effect,
+    NameContested,
+    NameGranted,
+    NameLost,
     Notify,
     OpenLink,
     Ping,
@@ -57,12 +60,17 @@ from godwit.broker.stimuli import (
     ClientLeft,
     ClientsReturned,
     Hop,
+    LinkAway,
     LinkDown,
     LinkGivenUp,
     LinkRestarted,
     LinkUp,
     LocalClient,
     Module,
+    NameDecided,
+    NameLeft,
+    NameWaitOver,
+    NameWish,
     Neighbour,
     Pinged,
     Received,
@@ -73,7 +81,6 @@ from godwit.broker.stimuli import (
     TimerFired,
 )
 from godwit.content.messages import (
-    Absent,
     AdvertisementInEffect,
     Depart,
     Letter,
@@ -81,12 +88,9 @@ from godwit.content.messages import (
     MoveTo,
     Pause,
     Paused,
-    Present,
     Publication,
     Refusal,
-    ResyncDone,
     RoutingMessage,
-    Sweep,
     Swept,
 )
 from godwit.errors import UsageError
@@ -165,6 +169,12 @@ class Broker:
                 return self._on_client_left(client, now_s)
             case ClientArrived(client=client, session=session):
                 return self._on_arrived(client, session, now_s)
+            case LinkAway(neighbour=neighbour, is_away=is_away):
+                return self._performed(
+                    self.routing.names.link_away(neighbour, is_away=is_away), now_s
+                )
+            case NameWish() | NameWaitOver() | NameLeft() | NameDecided():
+                return self._performed(self.routing.names.stimulate(stimulus), now_s)
             case Pinged(module=module, client=pinging, round_trips_s=found):
                 return self._perform(module, self.modules[module].on_pinged(pinging, found, now_s))
             case _:
@@ -223,10 +233,8 @@ class Broker:
         assert isinstance(hop, LocalClient), f"{hop} submitted what the broker refuses: {reason}"
         if isinstance(message, Publication):
             about = f"{message.publisher}#{message.sequence}"
-        elif isinstance(message, Present | Absent | Sweep | ResyncDone | Depart | Pause | Letter):
-            about = type(message).__name__
         else:
-            about = message.id
+            about = getattr(message, "id", type(message).__name__)
         return [Notify(hop, Refusal(about=about, reason=reason))]
 
     def _on_client_left(self, client: LocalClient, now_s: float) -> list[Effect]:
@@ -266,7 +274,9 @@ class Broker:
         """Turn the answers of the router into effects."""
         effects: list[Effect] = []
         for effect in answers:
-            if isinstance(effect, Send | OpenLink | CloseLink):
+            if isinstance(
+                effect, Send | OpenLink | CloseLink | NameGranted | NameLost | NameContested
+            ):
                 effects.append(effect)
                 continue
             if isinstance(effect, MovedAway):

@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 
 import msgspec
 
-from godwit.broker.stimuli import LinkKind, LocalClient, Neighbour
+from godwit.broker.stimuli import LinkKind, LocalClient, NameContest, Neighbour
 from godwit.content.messages import Message, Notice, Publication
 
 
@@ -106,10 +106,40 @@ class CloseLink(msgspec.Struct, frozen=True):
     neighbour: Neighbour
 
 
+@final
+class NameGranted(msgspec.Struct, frozen=True):
+    """A client that waits for its name may have its session."""
+
+    client: LocalClient
+    incarnation: str
+    generation: int
+
+
+@final
+class NameLost(msgspec.Struct, frozen=True):
+    """Refuse a client that waits for its name, or end its session: another client has it."""
+
+    client: LocalClient
+    incarnation: str
+    reason: str
+    is_final: bool = True
+    """False if another attempt may succeed before long."""
+
+
+@final
+class NameContested(msgspec.Struct, frozen=True):
+    """Decide whether a session of this broker keeps its name; `NameDecided` is the answer."""
+
+    client: LocalClient
+    contest: NameContest
+
+
+#: What a router asks of the driver about the names of clients.
+NameEffect: TypeAlias = NameGranted | NameLost | NameContested
 #: What a router asks of the driver besides sending messages.
 LinkEffect: TypeAlias = OpenLink | CloseLink
 #: What a broker asks for on behalf of its modules.
 ModuleEffect: TypeAlias = Submit | SetTimer | Ping | Report
 #: What a driver does by itself, without a queue.
-DriverEffect: TypeAlias = LinkEffect | ModuleEffect
+DriverEffect: TypeAlias = LinkEffect | NameEffect | ModuleEffect
 Effect: TypeAlias = Send | Deliver | Notify | DriverEffect

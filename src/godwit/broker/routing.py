@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from godwit.broker.effects import LinkEffect, Send
-from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Module, Neighbour
+from godwit.broker.effects import LinkEffect, NameEffect, Send
+from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Module, NameStimulus, Neighbour
 from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
@@ -67,7 +67,7 @@ class MovedHere(msgspec.Struct, frozen=True):
 
 
 #: What a router may answer.
-Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere | LinkEffect
+Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere | LinkEffect | NameEffect
 
 
 class Tables(msgspec.Struct, frozen=True):
@@ -83,7 +83,28 @@ class Tables(msgspec.Struct, frozen=True):
     """For each neighbour, the subscriptions that were sent to it."""
 
 
+class NameTable(Protocol):
+    """The names that clients have claimed, in the whole network."""
+
+    def stimulate(self, stimulus: NameStimulus) -> Sequence[Answer]:
+        """A client of this broker wants a name, has left, or has to defend it."""
+        ...
+
+    def link_away(self, neighbour: Neighbour, *, is_away: bool) -> Sequence[Answer]:
+        """The connection to a neighbour is lost, or there is one again; the link is kept."""
+        ...
+
+    def holder(self, name: str) -> Hop | None:
+        """Where the session is that has claimed this name."""
+        ...
+
+
 class Routing(Protocol):
+    @property
+    def names(self) -> NameTable:
+        """The names that clients have claimed."""
+        ...
+
     @property
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:
         """The links that are up, with their kinds."""

@@ -7,7 +7,7 @@ from typing import ClassVar, TypeAlias, final
 
 import msgspec
 
-from godwit.content.messages import Message
+from godwit.content.messages import Message, NameClaim, NameRequest
 
 
 @final
@@ -138,6 +138,63 @@ class ClientArrived(msgspec.Struct, frozen=True):
 
 
 @final
+class LinkAway(msgspec.Struct, frozen=True):
+    """The connection to a neighbour is lost, or there is one again; the link is kept."""
+
+    neighbour: Neighbour
+    is_away: bool
+
+
+@final
+class NameWish(msgspec.Struct, frozen=True):
+    """A client that has chosen its name wants to open a session under it."""
+
+    client: LocalClient
+    incarnation: str
+    attachment: int
+    generation: int
+    """Of its last claim, if it had one."""
+
+    take_over: bool
+
+
+@final
+class NameWaitOver(msgspec.Struct, frozen=True):
+    """The time is over in which the network may answer the wish of a client."""
+
+    client: LocalClient
+    incarnation: str
+
+
+@final
+class NameLeft(msgspec.Struct, frozen=True):
+    """The session that had a name is over, or its client does not wait for it any longer."""
+
+    client: LocalClient
+    incarnation: str
+    attachment: int
+
+
+class NameContest(msgspec.Struct, frozen=True):
+    """A client wants the name of a session of this broker."""
+
+    holder: NameClaim
+    request: NameRequest
+
+
+@final
+class NameDecided(msgspec.Struct, frozen=True):
+    """Whether the session has ended, in favour of the client that wants its name; or why not."""
+
+    contest: NameContest
+    is_free: bool
+    reason: str = ""
+
+
+NameStimulus: TypeAlias = NameWish | NameWaitOver | NameLeft | NameDecided
+
+
+@final
 class Pinged(msgspec.Struct, frozen=True):
     """A client measured its round-trip times to some brokers."""
 
@@ -161,4 +218,6 @@ Stimulus: TypeAlias = (
     | ClientLeft
     | ClientArrived
     | Pinged
+    | LinkAway
+    | NameStimulus
 )

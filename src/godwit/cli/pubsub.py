@@ -41,6 +41,11 @@ Name: TypeAlias = Annotated[
 ]
 
 
+TakeOver: TypeAlias = Annotated[
+    bool, typer.Option("--take-over", help="End the session of another client of this name.")
+]
+
+
 def sub(
     url: Url,
     filters: Annotated[
@@ -48,6 +53,7 @@ def sub(
         typer.Argument(help="Filters; a publication that matches any of them is printed."),
     ],
     name: Name = None,
+    take_over: TakeOver = False,
     count: Annotated[
         int | None, typer.Option(min=1, help="Stop after this number of publications.")
     ] = None,
@@ -55,17 +61,14 @@ def sub(
 ) -> None:
     """Subscribe, and print matching publications until Ctrl-C."""
     wanted = [Filter.parse(filter) for filter in filters]
-    _run(_sub(url, wanted, name, count, _as_json if json else _as_text))
+    connecting = connect(url, name=name, take_over=take_over)
+    _run(_sub(connecting, wanted, count, _as_json if json else _as_text))
 
 
 async def _sub(
-    url: str,
-    filters: list[Filter],
-    name: str | None,
-    count: int | None,
-    show: Callable[[Event], str],
+    connecting: Client, filters: list[Filter], count: int | None, show: Callable[[Event], str]
 ) -> None:
-    async with connect(url, name=name) as client, client.subscribe(*filters) as events:
+    async with connecting as client, client.subscribe(*filters) as events:
         async with _says_what_it_waits_for(client):
             await events.in_effect()
         typer.echo(f"{client.name} listens", err=True)
@@ -105,10 +108,11 @@ def pub(
         typer.Argument(help=f"{RECORD_HELP}; without any, lines of standard input."),
     ] = None,
     name: Name = None,
+    take_over: TakeOver = False,
     json: Json = False,
 ) -> None:
     """Publish records, and advertise them first where necessary."""
-    _run(_pub(url, records, name, None, json))
+    _run(_pub(connect(url, name=name, take_over=take_over), records, None, json))
 
 
 def adv(
@@ -118,16 +122,18 @@ def adv(
         typer.Argument(help="Filter that permits the publications; it must name each attribute."),
     ],
     name: Name = None,
+    take_over: TakeOver = False,
     json: Json = False,
 ) -> None:
     """Advertise, then publish each line of standard input."""
-    _run(_pub(url, None, name, Filter.parse(filter), json))
+    connecting = connect(url, name=name, take_over=take_over)
+    _run(_pub(connecting, None, Filter.parse(filter), json))
 
 
 async def _pub(
-    url: str, records: list[str] | None, name: str | None, announced: Filter | None, json: bool
+    connecting: Client, records: list[str] | None, announced: Filter | None, json: bool
 ) -> None:
-    async with connect(url, name=name) as client:
+    async with connecting as client:
         if announced is not None:
             async with _says_what_it_waits_for(client):
                 await client.advertise(announced)

@@ -16,10 +16,19 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import asdict
 from typing import NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from godwit.client.stream_endpoint import NumberedFrame, StreamEndpoint
-from godwit.errors import PeerError, RefusedError, UnreachableError, UsageError
+from godwit.errors import (
+    PeerError,
+    RefusedError,
+    TakenOverError,
+    UnreachableError,
+    UsageError,
+)
 from godwit.protocol.backoff import Backoff
 from godwit.protocol.call import Call, Opener
 from godwit.protocol.connection import Connection
@@ -74,6 +83,10 @@ class Listener(Protocol):
         """The broker has acknowledged something, or there is a new connection."""
         ...
 
+    def on_taken_over(self, error: TakenOverError) -> None:
+        """Another client has the name of this one; there will be no connection any more."""
+        ...
+
 
 class BrokerConnection:
     """The receiver of the connection, once the broker has sent its welcome."""
@@ -104,6 +117,7 @@ class BrokerConnection:
         self._acknowledged = 0
         self._is_behind = False
         self._lost = asyncio.Event()
+        self._opened: asyncio.Future[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._is_over = False
         self._flush_is_planned = False
@@ -116,6 +130,7 @@ class BrokerConnection:
         Raises UnreachableError or RefusedError if the first connection fails.
         """
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._opened = opened
         self._keeper = asyncio.create_task(self._keep_connected(opened, within_s))
         self._keeper.add_done_callback(lambda keeper: _settle(opened, keeper))
         try:
@@ -166,7 +181,7 @@ class BrokerConnection:
         try:
             await self._connect_first(within_s)
         except RefusedError as error:
-            opened.set_exception(error)
+            opened.set_exception(RefusedError(str(error)))
             return
         opened.set_result(None)
         while True:
@@ -212,6 +227,9 @@ class BrokerConnection:
             place = self.places[0]
             try:
                 await self._call()
+            except TakenOverError as error:
+                self._on_taken_over(error)
+                return
             except RefusedError as error:  # The cause of a refusal may pass.
                 is_session_over = True
                 self._note(place.where, error)
@@ -236,6 +254,10 @@ class BrokerConnection:
             is_durable=self._durable is not None,
             secret=self._durable.secret if self._durable else "",
         )
+        claimed = self.endpoint.claimed
+        if claimed is not None:
+            claimed.attachment += 1
+            hello = replace(hello, **asdict(claimed))
         place = await self._place()
         await Call(hello, self._accept).make(place.opener)
 
@@ -322,6 +344,8 @@ class BrokerConnection:
         if isinstance(frame, Acknowledge):
             self.flush()
             self.listener.on_progress()
+        elif isinstance(frame, Goodbye) and frame.name_is_taken:
+            self._on_taken_over(TakenOverError(frame.reason))
         elif isinstance(frame, Goodbye):
             # The session may outlive this: what the broker has not acknowledged is sent again.
             self._was_dismissed = True
@@ -346,6 +370,13 @@ class BrokerConnection:
     def on_lost(self, reason: str, *, broke_rules: bool) -> None:
         self.connection = None
         self._lost.set()
+
+    def _on_taken_over(self, error: TakenOverError) -> None:
+        self.abort()
+        if self._opened is not None and not self._opened.done():  # It was welcomed a moment ago.
+            self._opened.set_exception(RefusedError(str(error)))
+        else:
+            self.listener.on_taken_over(error)
 
     def _drop_connection(self) -> None:
         if self.connection is not None:

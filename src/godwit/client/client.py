@@ -42,7 +42,7 @@ from godwit.client.live_move import Moved
 from godwit.client.mover import MOVE_S, Mover
 from godwit.client.readiness import Readiness
 from godwit.client.round_trips import Pinger
-from godwit.client.stream_endpoint import NumberedFrame
+from godwit.client.stream_endpoint import ClaimedName, NumberedFrame
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults, check_arguments
 from godwit.content.filters import Filter
 from godwit.content.link_messages import NetworkStatus
@@ -57,7 +57,13 @@ from godwit.content.messages import (
     Swept,
 )
 from godwit.content.values import Value
-from godwit.errors import GodwitError, RefusedError, UnreachableError, UsageError
+from godwit.errors import (
+    GodwitError,
+    RefusedError,
+    TakenOverError,
+    UnreachableError,
+    UsageError,
+)
 from godwit.migration.move import Phase
 from godwit.protocol.addresses import separate
 from godwit.protocol.call import Opener, url_opener
@@ -74,6 +80,7 @@ CONNECT_S = 10.0
 def connect(
     *urls: str | Sequence[str],
     name: str | None = None,
+    take_over: bool = False,
     location: tuple[float, float] | None = None,
     connect_s: float = CONNECT_S,
     fall_back_s: float = FALL_BACK_S,
@@ -84,8 +91,13 @@ def connect(
     broker that refuses, or does not answer, is followed by the next one: at first at once, later
     when it has refused, or has not answered for `fall_back_s`, as the session may be resumed there.
 
-    `name` is unique in the network; without one, a random name is used.  A client that has moved
-    and cannot reach its broker for `fall_back_s` also tries the brokers where it was before.
+    `name` belongs to one session in the whole network; without one, a random name is used.  While
+    another client of this name is connected anywhere, this one is refused; with `take_over` it ends
+    the other one, whose application gets a TakenOverError.  A client that has crashed or was closed
+    does not hold its name.
+
+    A client that has moved and cannot reach its broker for `fall_back_s` also tries the brokers
+    where it was before.
 
     `bcs+http://HOST:PORT` is the address of a coordinator.  It is asked for a broker when the
     client connects, and again if that broker cannot be reached for `fall_back_s`.  It may take the
@@ -106,6 +118,7 @@ def connect(
         resolve=url_opener,
         name=name,
         incarnation=incarnation,
+        take_over=take_over,
         connect_s=connect_s,
         fall_back_s=fall_back_s,
     )
@@ -129,6 +142,7 @@ class Client:
         resolve: Callable[[str], Opener],
         name: str | None = None,
         incarnation: str | None = None,
+        take_over: bool = False,
         connect_s: float = CONNECT_S,
         fall_back_s: float = FALL_BACK_S,
     ) -> None:
@@ -140,7 +154,10 @@ class Client:
         self.name = name or _random_name()
         if incarnation is None:
             incarnation = new_incarnation() if name else ""
-        self.session = ClientSession(self.name, incarnation=incarnation)
+        if take_over and not incarnation:
+            raise UsageError("take_over=True needs a name: say whose session ends, name=...")
+        claimed = ClaimedName(incarnation, take_over) if incarnation else None
+        self.session = ClientSession(self.name, incarnation=incarnation, claimed=claimed)
         self.on_publication: Callable[[Publication, int], None] | None = None
         """Called with each new publication and its hops, before subscriptions receive it."""
         places = [
@@ -244,6 +261,10 @@ class Client:
             if not awaited.done():
                 awaited.set_exception(copy(error))
         self.on_progress()
+
+    def on_taken_over(self, error: TakenOverError) -> None:
+        """Another client has the name of this one."""
+        self.end(TakenOverError(f"the client {self.name} has ended: {error}"))
 
     async def _last_flush(self) -> GodwitError | None:
         """The error to raise, if any."""

@@ -35,7 +35,7 @@ from godwit.client.holdings import (
     Holdings,
     check_askable,
 )
-from godwit.client.stream_endpoint import NumberedFrame, StreamEndpoint
+from godwit.client.stream_endpoint import ClaimedName, NumberedFrame, StreamEndpoint
 from godwit.content.channel_messages import ChannelInEffect, ChannelResults, ChannelSubscriptionId
 from godwit.content.filters import Filter
 from godwit.content.messages import (
@@ -83,13 +83,15 @@ class StreamMark(NamedTuple):
 
 
 class ClientSession(StreamEndpoint):
-    def __init__(self, name: str, *, incarnation: str = "") -> None:
+    def __init__(
+        self, name: str, *, incarnation: str = "", claimed: ClaimedName | None = None
+    ) -> None:
         """`incarnation` tells this start of the client from others of its name; it is in all ids.
 
         Ids of an earlier one may still be in the tables of brokers while one of them waits for it
         to return: a subscription with such an id would be taken for the old one.
         """
-        super().__init__(_checked(name))
+        super().__init__(_checked(name), claimed=claimed)
         self.deliveries = DeliveryMarks(self.name)
         self.held: HeldPublications[bytes] = HeldPublications()
         """Publications that wait, as frames."""
@@ -193,6 +195,7 @@ class ClientSession(StreamEndpoint):
 
     def welcome(self, welcome: Welcome) -> bytes:
         """The broker has accepted the session; returns what it lacks, to be written first."""
+        self._note_granted(welcome)
         if welcome.stream == self.stream.id:
             if self._is_adopted:
                 self._is_adopted = False

@@ -53,8 +53,8 @@ class DeliveryMarks:
         """The cell for an advertisement that is not known yet."""
         last = self._last.setdefault(incarnation_of(publication), [-1])
         self._last_under[publication.advertisement] = last
-        known: dict[str, Last] | dict[AdvertisementId, Last]
-        for known in (self._last, self._last_under):
-            if len(known) > PUBLISHERS_KNOWN_MAX:
-                known.pop(next(iter(known)))  # The one known the longest.
+        if len(self._last) > PUBLISHERS_KNOWN_MAX:
+            del self._last[next(iter(self._last))]  # The one known the longest.
+        if len(self._last_under) > PUBLISHERS_KNOWN_MAX:
+            del self._last_under[next(iter(self._last_under))]
         return last

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from godwit.client.broker_connection import BrokerConnection
 from godwit.client.stream_endpoint import NumberedFrame
+from godwit.errors import TakenOverError
 
 #: As long as a broker keeps a session, by default.
 DRAIN_S = 60.0
@@ -37,6 +38,9 @@ class DrainingConnection:
         endpoint = self.connection.endpoint
         if endpoint.is_forgotten or endpoint.stream.is_idle:
             self.end()
+
+    def on_taken_over(self, error: TakenOverError) -> None:
+        self.end()
 
     def end(self) -> None:
         self.is_over = True

@@ -29,7 +29,7 @@ from godwit.client.client_session import ClientSession, StreamMark
 from godwit.client.stream_endpoint import NumberedFrame
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication, Refusal, SubscriptionInEffect
-from godwit.errors import RefusedError
+from godwit.errors import RefusedError, TakenOverError
 from godwit.protocol.call import Opener, url_opener
 from godwit.protocol.frames import Welcome
 
@@ -125,3 +125,6 @@ class DurableSubscription:
 
     def on_progress(self) -> None:
         pass
+
+    def on_taken_over(self, error: TakenOverError) -> None:
+        """Does not happen: a durable client makes no claim, its stream is its own."""

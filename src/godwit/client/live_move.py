@@ -29,7 +29,7 @@ from godwit.content.messages import (
     Refusal,
     SubscriptionInEffect,
 )
-from godwit.errors import RefusedError, StayedError, UnreachableError
+from godwit.errors import RefusedError, StayedError, TakenOverError, UnreachableError
 from godwit.migration.move import Hand, Move, Order, Phase, ToNew, ToOld
 from godwit.protocol.backoff import Backoff
 from godwit.protocol.frames import Dropped, MeasureRoundTrips, MoveCompleted
@@ -82,7 +82,7 @@ class LiveMove:
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def _new_connection(self) -> BrokerConnection:
-        endpoint = StreamEndpoint(self._session.name)
+        endpoint = StreamEndpoint(self._session.name, claimed=self._session.claimed)
         return BrokerConnection(
             endpoint, [self._place], listener=self, fall_back_s=self._old.fall_back_s
         )
@@ -187,6 +187,9 @@ class LiveMove:
         """The new broker has acknowledged something, or was connected again."""
         if self._is_under_way and self._new.endpoint.is_forgotten:
             self._abort(f"{self._new.endpoint.broker} has forgotten the client")
+
+    def on_taken_over(self, error: TakenOverError) -> None:
+        self._client.on_taken_over(error)
 
     @property
     def _is_under_way(self) -> bool:

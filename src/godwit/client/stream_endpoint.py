@@ -6,6 +6,7 @@ and for a moment after that, at the broker it has left.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from godwit.content.channel_messages import ChannelNotice, ChannelRequest
@@ -37,10 +38,28 @@ NumberedFrame: TypeAlias = (
 )
 
 
+@dataclass(slots=True)
+class ClaimedName:
+    """A client's claim to the name that it has chosen: the same at every broker it calls."""
+
+    incarnation: str
+    take_over: bool = False
+    """Until a broker has granted the name, end the session that has it."""
+
+    generation: int = 0
+    """How often the name was taken over, as brokers know it."""
+
+    attachment: int = 0
+    """Calls so far: brokers tell earlier ones from later ones by it."""
+
+
 class StreamEndpoint:
-    def __init__(self, name: str, stream: Stream | None = None) -> None:
-        """`name` is the client's."""
+    def __init__(
+        self, name: str, stream: Stream | None = None, claimed: ClaimedName | None = None
+    ) -> None:
+        """`name` is the client's; `claimed` is None if it makes no claim to it."""
         self.name = name
+        self.claimed = claimed
         self.broker = ""
         """The broker's name, once it has answered."""
         self.stream = Stream("") if stream is None else stream
@@ -63,6 +82,7 @@ class StreamEndpoint:
     def welcome(self, welcome: Welcome) -> bytes:
         """The broker has accepted the session; returns what it lacks, to be written first."""
         self.broker = welcome.name
+        self._note_granted(welcome)
         if welcome.stream == self.stream.id:
             return self.stream.take_again(welcome.received)
         old, self.stream = self.stream, Stream(welcome.stream)
@@ -72,6 +92,11 @@ class StreamEndpoint:
             for frame in old.frames():
                 self.stream.put(frame)
         return b""
+
+    def _note_granted(self, welcome: Welcome) -> None:
+        if self.claimed is not None:
+            self.claimed.take_over = False
+            self.claimed.generation = max(self.claimed.generation, welcome.generation)
 
     def receive(
         self, body: bytes, peer: ProtocolVersion = PROTOCOL

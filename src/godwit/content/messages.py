@@ -209,6 +209,65 @@ class ResyncDone(Wired, frozen=True, kw_only=True, tag=26):
 
 
 @final
+class NameClaim(Wired, frozen=True, kw_only=True, tag=40):
+    """A session has this name, and is in this direction.  Floods the overlay."""
+
+    name: ShortText
+    generation: MoveNumber
+    """Rises with each take-over."""
+
+    incarnation: ShortText
+    attachment: MoveNumber
+    """Counts the connections of this incarnation: the latest one is where it is."""
+
+    @property
+    def rank(self) -> tuple[int, str, int]:
+        """Where two claims meet, the higher one wins."""
+        return self.generation, self.incarnation, self.attachment
+
+
+@final
+class NameClaimInEffect(Wired, frozen=True, kw_only=True, tag=41):
+    """All brokers in this direction know the claim."""
+
+    claim: NameClaim
+
+
+@final
+class NameRelease(Wired, frozen=True, kw_only=True, tag=42):
+    """No session has this name any longer, as far as the sender knows."""
+
+    name: ShortText
+
+
+@final
+class NameRequest(Wired, frozen=True, kw_only=True, tag=43):
+    """Another client wants this name; travels to the broker of the session that has it."""
+
+    name: ShortText
+    incarnation: ShortText
+    take_over: bool
+    way: tuple[ShortText, ...]
+    """The brokers that it has passed; the answer goes back along them."""
+
+
+@final
+class NameAnswer(Wired, frozen=True, kw_only=True, tag=44):
+    """The answer to a NameRequest."""
+
+    name: ShortText
+    incarnation: ShortText
+    is_free: bool
+    reason: str
+    way: tuple[ShortText, ...]
+    is_final: bool = True
+    """False if another attempt may succeed before long."""
+
+
+NameMessage: TypeAlias = NameClaim | NameClaimInEffect | NameRelease | NameRequest | NameAnswer
+
+
+@final
 class Depart(Wired, frozen=True, kw_only=True, tag=16):
     """A client is about to move away from its broker."""
 
@@ -264,6 +323,7 @@ RoutingMessage: TypeAlias = (
     | Absent
     | Sweep
     | ResyncDone
+    | NameMessage
 )
 #: Requests of a client that moves, besides those of every client.
 MovingRequest: TypeAlias = Depart | Pause

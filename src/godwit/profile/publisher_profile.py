@@ -2,7 +2,8 @@
 
 Paper    Cheung, thesis 6.1.2.
 Words    advId -> publisher; publication rate, bandwidth -> publications_per_s, bytes_per_s.
-Departs  1. Keyed by publisher, not by advertisement: a client numbers all its publications.
+Departs  1. Keyed by publisher, not by advertisement: a client numbers all its publications.  If a
+            publisher can be started again, the key is its incarnation (`incarnation_of`).
          2. `first_id`: before a publisher has sent as many publications as a bit vector has bits,
             a share of the vector is a share of those sent (open in the thesis).
 Tested   tests/profile/test_publisher_profile.py.

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from godwit.errors import PeerError, RefusedError
+from godwit.errors import PeerError, RefusedError, TakenOverError
 from godwit.protocol.addresses import url_address
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
@@ -67,7 +67,8 @@ class Question(ABC, Generic[A, T]):
         except DECODE_ERRORS as error:
             raise malformed(error) from None
         if isinstance(answer, Goodbye):
-            self._fail(RefusedError(answer.reason))
+            refused = TakenOverError if answer.name_is_taken else RefusedError
+            self._fail(refused(answer.reason))
         elif not self._answered.done():
             accepted = self._accepted(answer)
             if not self._answered.done():  # The caller may have been cancelled meanwhile.
@@ -106,7 +107,10 @@ class Call(Question[Welcome, T]):
         self._accept = accept
 
     async def make(self, opener: Opener) -> T:
-        """The result of `accept`; raises OSError, RefusedError or PeerError."""
+        """The result of `accept`; raises OSError, RefusedError or PeerError.
+
+        The RefusedError is a TakenOverError if another client has the caller's name.
+        """
         # A TimeoutError is an OSError.  Without this the kernel would try for minutes.
         async with asyncio.timeout(CONNECT_HEARTBEATS_MAX * self._heartbeat_s):
             await opener(self._connection)

@@ -95,6 +95,18 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     minor: int = PROTOCOL.minor
     """Of the protocol version, which is `version`.`minor`."""
 
+    incarnation: Text = ""
+    """Of a client that claims its name; empty if it claims nothing."""
+
+    attachment: Position = 0
+    """Counts the calls of this incarnation: the latest one is where it is."""
+
+    generation: Position = 0
+    """Of its last claim, as in `Welcome`."""
+
+    take_over: bool = False
+    """End the session that has the name, if there is one."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)
@@ -119,6 +131,9 @@ class Welcome(Wired, frozen=True, kw_only=True, tag=21):
     minor: int = PROTOCOL.minor
     """Of the protocol version, which is `version`.`minor`."""
 
+    generation: Position = 0
+    """Of the client's claim to its name."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)
@@ -138,6 +153,9 @@ class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
     reason: str
     for_good: bool = False
     """Of a broker: it was drained, and is not expected back."""
+
+    name_is_taken: bool = False
+    """Another client has the name of this one, which should not call again."""
 
 
 class Dropped(Wired, frozen=True, kw_only=True, tag=24):

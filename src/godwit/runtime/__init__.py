@@ -11,6 +11,7 @@ outbox.py         effects become frames in the queues of peers, are written and 
 port.py           one peer: its stream, its connection, its queue
 node_links.py     the links of the broker: expected, there, missing elsewhere
 recovery.py       after a failure: publications are held until the tables are complete
+node_names.py     clients that wait for their names, or lose them
 admission.py      the handshake on an incoming connection
 dialling.py       keeps a link to a neighbour
 server.py         one process: sockets, signals, graceful stop

@@ -6,7 +6,9 @@ Before the handshake a peer may send one small frame, within a few seconds.
 from __future__ import annotations
 
 import logging
+import secrets
 
+from godwit.broker.stimuli import LocalClient, Neighbour
 from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
@@ -27,16 +29,20 @@ HEARTBEATS_MAX = 2
 
 
 class Admission:
-    """Receives the first frame of a caller, and hands the connection to the node."""
+    """Receives the first frame of a caller, checks it, and hands the connection to the node."""
 
     def __init__(self, node: BrokerNode) -> None:
         self.connection = Connection(self, heartbeat_s=node.limits.heartbeat_s)
         self._node = node
         self._is_one_too_many = len(node.callers) >= node.limits.connections_max
         self._heartbeats = 0
+        self._has_called = False
         node.callers.add(self.connection)
 
     def on_frame(self, hops: int, body: bytes) -> None:
+        if self._has_called:
+            raise PeerError("a caller waits for the welcome before it sends anything")
+        self._has_called = True
         try:
             hello = decode_hello(body)
         except DECODE_ERRORS as error:
@@ -56,8 +62,42 @@ class Admission:
         self.connection.peer_version = hello.protocol
         if self._is_one_too_many:
             raise PeerError("too many connections")
-        self._node.admit(hello, self.connection)
-        self._node.callers.discard(self.connection)
+        self._admit(hello)
+
+    def _admit(self, hello: Hello) -> None:
+        """A peer has called: resume its stream, or open a new one."""
+        node, is_client = self._node, hello.role == "client"
+        self._check_caller(hello)
+        port = node.ports.get(LocalClient(hello.name) if is_client else Neighbour(hello.name))
+        is_resuming = port is not None and hello.stream == port.stream.id
+        if node.is_stopping and (is_client or not is_resuming):
+            raise PeerError(f"broker {node.name} is stopping")
+        if node.is_draining and is_client and port is None:
+            raise PeerError(f"broker {node.name} is being drained; connect to another broker")
+        # Clients with a port may come back, and brokers may always connect.
+        is_full = len(node.ports) >= node.limits.connections_max
+        if is_full and is_client and port is None:
+            raise PeerError("too many connections")
+        if is_client and hello.incarnation and not is_resuming:
+            node.names.ask(hello, self.connection)
+            return
+        if is_client and not hello.stream:
+            node.names.check_unclaimed(hello.name)
+        node.welcome(hello, self.connection)
+
+    def _check_caller(self, hello: Hello) -> None:
+        node = self._node
+        if hello.role == "client":
+            if hello.name.startswith("$"):
+                raise PeerError("names that start with '$' are reserved for brokers")
+            if not hello.is_durable:
+                return
+        if not secrets.compare_digest(hello.secret.encode(), node.secret.encode()):
+            raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
+        if hello.role == "client":
+            return
+        if hello.name == node.name:
+            raise PeerError(f"a broker {node.name} cannot link with itself")
 
     def on_read(self) -> None:
         pass
@@ -69,10 +109,12 @@ class Admission:
         self._heartbeats += 1
         if self._heartbeats > HEARTBEATS_MAX:
             self._node.callers.discard(self.connection)
+            self._node.names.hang_up(self.connection)
             self.connection.abort()
 
     def on_lost(self, reason: str, *, broke_rules: bool) -> None:
         self._node.callers.discard(self.connection)
+        self._node.names.hang_up(self.connection)
         if broke_rules:
             self._node.refused += 1
             log.warning("refused", extra={"peer": self.connection.peer_address, "reason": reason})

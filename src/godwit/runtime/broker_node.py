@@ -27,6 +27,9 @@ from godwit.broker.effects import (
     DriverEffect,
     Effect,
     LinkEffect,
+    NameContested,
+    NameGranted,
+    NameLost,
     Notify,
     OpenLink,
     Ping,
@@ -39,6 +42,7 @@ from godwit.broker.stimuli import (
     ClientLeft,
     ClientsReturned,
     Hop,
+    LinkAway,
     LinkDown,
     LinkRestarted,
     LinkUp,
@@ -68,6 +72,7 @@ from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
 from godwit.runtime.node_links import NodeLinks
+from godwit.runtime.node_names import NodeNames, left
 from godwit.runtime.outbox import Outbox
 from godwit.runtime.peer_reader import Arrived, PeerReader
 from godwit.runtime.pings import Pinging
@@ -138,6 +143,7 @@ class BrokerNode:
         self.pinging = Pinging(self.stimulate)
         self.channels: LiveChannels | None = None
         """None without a data cluster."""
+        self.names = NodeNames(self)
         self.secret = secret
         self.links = NodeLinks(self, neighbours, addresses)
         self._recovery: Recovery | None = None
@@ -255,6 +261,8 @@ class BrokerNode:
                 log.info("decided", extra={"policy": policy, **asdict(decision)})
             case OpenLink() | CloseLink():
                 loop.call_soon(self.on_link_effect, effect)
+            case NameGranted() | NameLost() | NameContested():
+                loop.call_soon(self.names.perform, effect)
             case _:
                 assert_never(effect)
 
@@ -307,30 +315,23 @@ class BrokerNode:
 
     # -- peers connect and leave ---------------------------------------------------------------
 
-    def admit(self, hello: Hello, connection: Connection) -> None:
-        """A peer has called: resume its stream, or open a new one."""
+    def welcome(self, hello: Hello, connection: Connection, generation: int = 0) -> None:
+        """Answer a caller that is admitted, and continue or begin its stream."""
         hop = LocalClient(hello.name) if hello.role == "client" else Neighbour(hello.name)
-        self._check_caller(hello)
         port = self.ports.get(hop)
-        is_resuming = port is not None and hello.stream == port.stream.id
-        if self.is_stopping and (hello.role == "client" or not is_resuming):
-            raise PeerError(f"broker {self.name} is stopping")
-        if self.is_draining and hello.role == "client" and port is None:
-            raise PeerError(f"broker {self.name} is being drained; connect to another broker")
         was_known = False
-        if port is not None and is_resuming:
+        if port is not None and hello.stream == port.stream.id:
             log.info("resumed", extra={"peer": hop.name, "stream": port.stream.id[:8]})
         else:
-            if port is not None and port.is_connected:
+            is_own = isinstance(port, ClientPort) and port.incarnation == hello.incarnation != ""
+            if port is not None and port.is_connected and not is_own:
                 raise PeerError(f"{hello.role} {hello.name} is connected already")
-            # Clients with a port may come back, and brokers may always connect.
-            is_full = len(self.ports) >= self.limits.connections_max
-            if is_full and port is None and hello.role == "client":
-                raise PeerError("too many connections")
             if port is None and hello.stream and hello.has_holdings:
                 self.recover()
             was_known = isinstance(port, LinkPort) and port.is_remembered
             port = self.open(hop, secrets.token_hex(16))
+            if isinstance(port, ClientPort) and hello.incarnation:
+                port.claim = left(hello)
         if isinstance(port, ClientPort):
             port.is_durable = hello.is_durable
         elif isinstance(port, LinkPort):
@@ -344,22 +345,11 @@ class BrokerNode:
             received=stream.received,
             heartbeat_s=heartbeat_s,
             was_known=was_known and not hello.stream,
+            generation=generation,
         )
         connection.write(encode(welcome))
+        self.callers.discard(connection)
         self.attach(port, connection, hello.received if hello.stream == stream.id else 0)
-
-    def _check_caller(self, hello: Hello) -> None:
-        if hello.role == "client":
-            if hello.name.startswith("$"):
-                raise PeerError("names that start with '$' are reserved for brokers")
-            if not hello.is_durable:
-                return
-        if not secrets.compare_digest(hello.secret.encode(), self.secret.encode()):
-            raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
-        if hello.role == "client":
-            return
-        if hello.name == self.name:
-            raise PeerError(f"a broker {self.name} cannot link with itself")
 
     def open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
         """A port with a new stream; it replaces the one that may be there."""
@@ -395,6 +385,8 @@ class BrokerNode:
                 port.put_kept()
                 port.flush()
                 self.outbox.write()
+            else:
+                self.stimulate(LinkAway(port.hop, is_away=False))
             self.links.on_attached(port, knows_us=is_resuming)
         else:
             self._resume_channels(port)
@@ -407,6 +399,7 @@ class BrokerNode:
             source.await_return()
             if isinstance(source, LinkPort):
                 self.links.on_away(source)
+                self.stimulate(LinkAway(source.hop, is_away=True))
 
     def _holds(self, client: LocalClient) -> bool:
         """Does the client hold anything at this broker?"""
@@ -437,6 +430,8 @@ class BrokerNode:
             if self.channels is not None:
                 self.channels.leave(port.hop.name)
             self.stimulate(ClientLeft(port.hop))
+            if isinstance(port, ClientPort) and port.claim is not None:
+                self.stimulate(port.claim)
         else:
             self.dropped["link lost"] += port.stream.outstanding
             if port.was_attached:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from godwit.broker.meters import Meters
-from godwit.broker.stimuli import LinkKind, LocalClient, Neighbour
+from godwit.broker.stimuli import LinkKind, LocalClient, NameLeft, Neighbour
 from godwit.content.messages import Publication, Sweep
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
@@ -236,10 +236,17 @@ class ClientPort(Port):
         self.hop: LocalClient = LocalClient(name)
         self.is_durable = False
         """Publishers wait for it as long as it takes; nothing is dropped."""
+        self.claim: NameLeft | None = None
+        """What withdraws its claim to its name, if it has one."""
         self._missing = 0
         self._awaited_since_s: float | None = None
         """When a publisher began to wait for it; None if none does since its last progress."""
         self._patience_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def incarnation(self) -> str:
+        """Of the client, if it has claimed its name."""
+        return "" if self.claim is None else self.claim.incarnation
 
     @property
     def _return_s(self) -> float:

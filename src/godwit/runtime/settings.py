@@ -80,6 +80,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A broker that comes back after a failure waits so long for its clients before it passes
     anything on."""
 
+    claim_s: Seconds = 1.0
+    """A client that has chosen its name waits so long for parts of the network that do not answer
+    whether it is free."""
+
     patience_s: Seconds = 1.0
     """A subscriber that acknowledges nothing may hold its publishers back for so long; then it is
     isolated."""

@@ -24,6 +24,9 @@ from godwit.broker.effects import (
     DriverEffect,
     Effect,
     LinkEffect,
+    NameContested,
+    NameGranted,
+    NameLost,
     Notify,
     OpenLink,
     Ping,
@@ -376,6 +379,8 @@ class SimulatedBroker:
                 self._agenda.plan(answered_s, self._wake, self.broker, pinged)
             case Report(policy=policy, decision=decision):
                 self._observer.on_decision(self.name, policy, decision, done_s)
+            case NameGranted() | NameLost() | NameContested():
+                raise AssertionError("simulated clients claim no names")
             case OpenLink() | CloseLink():
                 self._agenda.plan(done_s, self._on_link_effect, self.name, effect)
             case _:

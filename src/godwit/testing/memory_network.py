@@ -111,11 +111,17 @@ class MemoryNetwork:
         broker: str = "B1",
         *others: str,
         name: str | None = None,
+        take_over: bool = False,
         fall_back_s: float = FALL_BACK_S,
     ) -> Client:
         """A client of `broker`, or else of one of the others, as `godwit.connect` makes one."""
-        homes = map(self.url, (broker, *others))
-        return Client(*homes, resolve=self._resolve, name=name, fall_back_s=fall_back_s)
+        return Client(
+            *map(self.url, (broker, *others)),
+            resolve=self._resolve,
+            name=name,
+            take_over=take_over,
+            fall_back_s=fall_back_s,
+        )
 
     def _resolve(self, url: str) -> Opener:
         return self._opener(self._network.of(url.removeprefix(SCHEME)).id)

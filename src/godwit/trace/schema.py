@@ -22,7 +22,7 @@ HANDLED = pa.schema(
         "broker": TEXT,
         "kind": TEXT,  # Publication, Subscription, ...
         "class": TEXT,  # of a publication, else null
-        "publisher": TEXT,  # of a publication; with the sequence number its id
+        "publisher": TEXT,  # of a publication; with the sequence number its id, in one incarnation
         "sequence": COUNT,
         "came_from": TEXT,  # a broker, a client or a module
         "from_broker": YES_OR_NO,

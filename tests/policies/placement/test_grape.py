@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.policies.placement.by_hand import PUBLISHER, Tree
 
-from godwit.broker.stimuli import Neighbour
+from godwit.broker.stimuli import LocalClient, Neighbour
+from godwit.content.messages import AdvertisementId
 from godwit.overlay.topology import Topology, chain, star, topology
 from godwit.policies.placement.grape import Grape
 from godwit.policies.placement.letters import (
@@ -68,6 +70,18 @@ def test_only_those_are_asked_that_any_of_it_was_sent_to() -> None:
 
     assert len(scene.letters) == 2
     assert scene.decisions[0].reason["candidates"] == 2
+
+
+def test_the_next_start_of_a_publisher_begins_a_session_of_its_own() -> None:
+    """Its numbers start anew, so the session may have the number of an earlier one."""
+    scene = tree(chain(2), "B1", GrapeSettings(publications_per_session=100))
+    first = scene.publish({"B2": 3})
+    sessions = grape(scene, "B2")._sessions
+    assert sessions[PUBLISHER].deliveries == 3
+    again = replace(first, advertisement=AdvertisementId(f"{PUBLISHER}/i2~a1"))
+    grape(scene, "B2").on_publication(again, Neighbour("B9"), [LocalClient("alice")], 0.0)
+    assert sessions[PUBLISHER].deliveries == 1
+    assert sessions[PUBLISHER].upstream == Neighbour("B9")
 
 
 def test_the_next_session_begins_when_it_was_decided_to_stay() -> None:

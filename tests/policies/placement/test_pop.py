@@ -327,3 +327,7 @@ def test_a_trace_of_another_publication_is_not_mistaken_for_this_one() -> None:
     pop.on_publication(late, Neighbour("B9"), [B2], 0.0)
     assert list(pop.on_letter(write(TraceResult(PUBLISHER, 98, 7)), B2, 0.0)) == []
     assert (PUBLISHER, 99) in pop._pending
+    again = replace(late, advertisement=AdvertisementId(f"{PUBLISHER}/i2~a1"))
+    pop.on_publication(again, Neighbour("B9"), [B2], 0.0)
+    assert pop.on_letter(write(TraceResult(PUBLISHER, 99, 7)), B2, 0.0), "of the first start"
+    assert (f"{PUBLISHER}/i2", 99) in pop._pending, "its next start uses the number again"

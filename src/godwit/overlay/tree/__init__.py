@@ -4,5 +4,6 @@ tree_routing.py    the router: advertisements, subscriptions, publications, link
 routing_tables.py  its tables
 announcements.py   finds the advertisements that announce a subscription
 resync.py          what neighbours exchange when a link comes up or a broker restarts
+names.py           which session has which name
 presence.py        the direction of brokers whose clients move away
 """

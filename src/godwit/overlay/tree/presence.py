@@ -28,6 +28,17 @@ class Presence:
         self._waiting: dict[str, Sweep] = {}
         """Sweeps by client, the oldest first."""
 
+    def handle(
+        self, message: Present | Absent | Sweep, last_hop: Hop, links: list[Neighbour]
+    ) -> Answers:
+        match message:
+            case Present(broker=broker):
+                return self.on_present(broker, last_hop, links)
+            case Absent(broker=broker):
+                return self.on_absent(broker, last_hop, links)
+            case Sweep():
+                return self.on_sweep(message)
+
     def on_present(self, broker: str, last_hop: Hop, links: list[Neighbour]) -> Answers:
         if broker in self._direction:
             return []

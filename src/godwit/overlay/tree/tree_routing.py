@@ -60,6 +60,7 @@ from godwit.content.messages import (
     Advertisement,
     AdvertisementId,
     AdvertisementInEffect,
+    NameMessage,
     Present,
     Publication,
     ResyncDone,
@@ -72,6 +73,7 @@ from godwit.content.messages import (
     Unadvertisement,
     Unsubscription,
 )
+from godwit.overlay.tree.names import Names
 from godwit.overlay.tree.presence import Presence
 from godwit.overlay.tree.resync import NOT_ALL, Resync
 from godwit.overlay.tree.routing_tables import (
@@ -98,6 +100,7 @@ class TreeRouting:
         self._advertisements = AdvertisementTable()
         self._interests = InterestTable()
         self._presence = Presence()
+        self.names = Names(place.broker, self._links)
         self._resync = Resync(self._links, place.expected)
         self._is_recovering = False
         self._unconfirmed: dict[tuple[AdvertisementId, Hop], None] = {}
@@ -129,6 +132,8 @@ class TreeRouting:
         return wanting
 
     def handle(self, message: RoutingMessage, last_hop: Hop) -> Answers:
+        if isinstance(message, NameMessage):
+            return self.names.handle(message, last_hop)
         match message:
             case Subscription():
                 return self._on_subscription(message, last_hop)
@@ -142,12 +147,8 @@ class TreeRouting:
                 return self._on_advertisement_in_effect(message, last_hop)
             case Unadvertisement(id=id):
                 return self._on_unadvertisement(id, last_hop)
-            case Present(broker=broker):
-                return self._presence.on_present(broker, last_hop, list(self._links))
-            case Absent(broker=broker):
-                return self._presence.on_absent(broker, last_hop, list(self._links))
-            case Sweep():
-                return self._presence.on_sweep(message)
+            case Present() | Absent() | Sweep():
+                return self._presence.handle(message, last_hop, list(self._links))
             case ResyncDone(scope=scope):
                 return self._on_resync_done(scope, last_hop)
             case _:
@@ -168,6 +169,7 @@ class TreeRouting:
         self._resync.begin(neighbour)
         if self._is_recovering:
             answers.append(Send(neighbour, NOT_ALL))
+        answers += self.names.link_up(neighbour)
         return [*answers, *self._presence.link_up(neighbour), *self._resync.due()]
 
     def link_restarted(self, neighbour: Neighbour) -> Answers:
@@ -183,6 +185,7 @@ class TreeRouting:
             if link.was_sent(interest):
                 answers.append(Send(neighbour, interest.subscription))
         self._resync.begin(neighbour)
+        answers += self.names.link_restarted(neighbour)
         return [*answers, *self._presence.link_up(neighbour), *self._resync.due()]
 
     def recovering(self) -> Answers:
@@ -213,7 +216,7 @@ class TreeRouting:
         self._resync.hear(last_hop, scope)
         if scope is ResyncScope.NOT_ALL:
             return []
-        answers: Answers = []
+        answers: Answers = [*self.names.resynced(last_hop)]
         for entry in list(self._advertisements):
             if entry.is_in_doubt and entry.last_hop == last_hop:
                 answers += self._withdraw(entry)
@@ -249,7 +252,7 @@ class TreeRouting:
             interest.unconfirmed.discard(neighbour)
             answers += self._confirm_if_complete(interest)
         answers += self._presence.link_down(neighbour, list(self._links))
-        return [*answers, *self._resync.due()]
+        return [*answers, *self.names.link_down(neighbour), *self._resync.due()]
 
     # -- advertisements ------------------------------------------------------------------------
 
@@ -473,7 +476,8 @@ class TreeRouting:
     # -- invariants ----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Assert T1 to T5."""
+        """Assert T1 to T5, and what names.py says."""
+        self.names.check()
         self._interests.check()
         self._advertisements.check()
         for neighbour, link in self._links.items():

@@ -23,7 +23,7 @@ from godwit.runtime.settings import Limits, NetworkSettings, network_of
 #: Short, so that a broker that is gone is given up soon.
 LIMITS = Limits(link_s=1.0, heartbeat_s=0.2, restart_s=0.5)
 #: Nothing is given up in these.
-PATIENT = Limits(link_s=60.0, restart_s=0.5)
+PATIENT = Limits(link_s=60.0)
 
 
 def network(limits: Limits) -> NetworkSettings:

@@ -99,6 +99,8 @@ def _value(kind: inspect.Type) -> Any:
             return tuple(map(_value, items))
         case inspect.NamedTupleType(cls=cls, fields=fields):
             return cls(*(_value(field.type) for field in fields))
+        case inspect.DictType(value_type=inspect.IntType() as number):
+            return {"name-1": _value(number)}
         case inspect.DictType():
             return {"class": "STOCK", "volume": 400_000, "price": -1.5, "open": True}
         case inspect.AnyType():

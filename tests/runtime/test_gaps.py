@@ -29,7 +29,7 @@ from godwit.runtime.settings import Limits
 from godwit.testing.memory_network import MemoryNetwork
 from godwit.testing.virtual_time import run_in_virtual_time
 
-LIMITS = Limits(link_s=5.0, restart_s=0.5, heartbeat_s=1.0)
+LIMITS = Limits(link_s=5.0, restart_s=2.0, heartbeat_s=1.0)
 DOWN_S = 2 * LIMITS.link_s
 
 

@@ -104,7 +104,9 @@ class BrokerConnection:
         self.connection: Connection | None = None
         self.fall_back_s = fall_back_s
         self.lost_s = time.time()
-        """When the connection was last lost, in seconds since 1970."""
+        """When the broker was last heard on a lost connection, in seconds since 1970."""
+        self._heard_s = 0.0
+        """The same by the loop's clock."""
         self._durable = durable
         self._troubles: dict[str, str] = {}
         """Why there is no connection, by address."""
@@ -250,6 +252,7 @@ class BrokerConnection:
             has_holdings=self.endpoint.has_holdings,
             is_durable=self._durable is not None,
             secret=self._durable.secret if self._durable else "",
+            away_s=asyncio.get_running_loop().time() - self._heard_s if stream.id else 0.0,
         )
         claimed = self.endpoint.claimed
         if claimed is not None:
@@ -366,7 +369,9 @@ class BrokerConnection:
 
     def on_lost(self, reason: str, *, broke_rules: bool) -> None:
         if self.connection is not None:
-            self.lost_s = time.time() - self.connection.silence_s
+            silence_s = self.connection.silence_s
+            self.lost_s = time.time() - silence_s
+            self._heard_s = asyncio.get_running_loop().time() - silence_s
         self.connection = None
         self._lost.set()
 

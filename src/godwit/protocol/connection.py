@@ -59,6 +59,9 @@ class Connection(asyncio.Protocol):
         self._is_over = False
         self._is_reading = True
         self._silent_heartbeats = 0
+        # By the loop's clock: the last heartbeat, and the last one before something came.
+        self._beat_s = 0.0
+        self._heard_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     # -- called by the receiver ----------------------------------------------------------------
@@ -70,8 +73,9 @@ class Connection(asyncio.Protocol):
 
     @property
     def silence_s(self) -> float:
-        """How long the peer has been silent, in whole heartbeats."""
-        return self._silent_heartbeats * self._heartbeat_s
+        """How long the peer has been silent, at most: up to a heartbeat too long."""
+        heard_s = self._heard_s if self._silent_heartbeats else self._beat_s
+        return asyncio.get_running_loop().time() - heard_s
 
     def beat_every(self, heartbeat_s: float) -> None:
         """Send a heartbeat so often from now on, and expect the same of the peer."""
@@ -123,6 +127,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport = cast("asyncio.Transport", transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self.is_writable = True
+        self._beat_s = self._heard_s = asyncio.get_running_loop().time()
         self._plan_beat()
 
     def data_received(self, data: bytes) -> None:
@@ -174,6 +179,9 @@ class Connection(asyncio.Protocol):
         self._transport = None
 
     def _beat(self) -> None:
+        if not self._silent_heartbeats:
+            self._heard_s = self._beat_s
+        self._beat_s = asyncio.get_running_loop().time()
         # While reading is paused, silence says nothing about the peer.
         if self._is_reading:
             self._silent_heartbeats += 1

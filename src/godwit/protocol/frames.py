@@ -111,6 +111,9 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     is_expected: bool = False
     """The broker's configuration has this link by name, and it has not been up or given up."""
 
+    away_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """How long a client has not heard the broker whose stream it wants to resume, at most."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)

@@ -336,7 +336,7 @@ class BrokerNode:
             was_known=was_known and not hello.stream,
             generation=generation,
             turn=turn,
-            kept_all=self._keeps_all and hello.stream not in self._ended,
+            kept_all=self._keeps_all_for(hello),
         )
         connection.write(encode(welcome))
         self.callers.discard(connection)
@@ -445,11 +445,12 @@ class BrokerNode:
     def is_recovering(self) -> bool:
         return self._recovery is not None
 
-    @property
-    def _keeps_all(self) -> bool:
-        """Do neighbours keep what clients lack that are back after a failure of this broker?"""
+    def _keeps_all_for(self, hello: Hello) -> bool:
+        """Do neighbours keep what a client lacks that is back after a failure of this broker?"""
         recovery = self._recovery
-        return recovery is not None and not recovery.clients_are_back and not self.broker.parts.gaps
+        if recovery is None or recovery.clients_are_back or hello.stream in self._ended:
+            return False
+        return hello.away_s < self.limits.link_s and not self.broker.parts.gaps
 
     def recover(self) -> None:
         """A peer remembers this broker, which has lost its state: it has failed."""

@@ -147,7 +147,7 @@ def components(names: object, links: set[Link]) -> set[frozenset[str]]:
 
 def settle(network: Network) -> None:
     """Until nothing happens except that links are tried and refused again."""
-    last_news = 0
+    last_news = network.steps
     links = network.links
     while network.step():
         if network.links != links:

@@ -33,9 +33,9 @@ B2 = Hello(role="broker", name="B2", secret=SECRET)
 SUBSCRIPTION = Subscription(id=SubscriptionId("alice/s1"), filter=Filter.parse("x > 1"))
 
 
-def node(**limits: float) -> BrokerNode:
+def node(*neighbours: str, **limits: float) -> BrokerNode:
     network = NetworkSettings(
-        broker=[BrokerSettings(id="B1")],
+        broker=[BrokerSettings(id="B1"), *(BrokerSettings(id=n, links=["B1"]) for n in neighbours)],
         secret=SECRET,
         limits=Limits(**limits),  # type: ignore[arg-type]
     )
@@ -269,10 +269,10 @@ def test_a_neighbour_that_passes_on_what_is_no_value_is_gone(value: float) -> No
 
 def test_a_publication_that_goes_round_in_circles_stops() -> None:
     async def scenario() -> None:
-        b1 = node()
+        b1 = node("B2", "B3")
         callers = [Caller(b1), Caller(b1)]
         for name, caller in zip(("B2", "B3"), callers, strict=True):
-            caller.call(Hello(role="broker", name=name, secret=SECRET))
+            caller.call(Hello(role="broker", name=name, secret=SECRET, is_expected=True))
         callers[1].say(encode(SUBSCRIPTION))
         publication = Publication(
             publisher="paul",
@@ -297,5 +297,18 @@ def test_a_client_that_says_goodbye_leaves_nothing() -> None:
         assert not b1.ports
         assert b1.broker.routing.subscription_count == 0
         assert b1.refused == 0
+
+    run(scenario())
+
+
+def test_a_link_that_is_not_in_use_yet_carries_no_messages() -> None:
+    async def scenario() -> None:
+        b1 = node()
+        caller = Caller(b1)
+        assert caller.call(B2).turn > 0
+        caller.say(encode(SUBSCRIPTION))
+        assert not b1.ports
+        assert b1.broker.routing.subscription_count == 0
+        assert b1.refused == 1
 
     run(scenario())

@@ -97,7 +97,7 @@ def test_a_link_that_closes_a_cycle_is_refused_with_its_way() -> None:
     run_in_virtual_time(scenario())
 
 
-def test_two_links_between_two_parts_race() -> None:
+def test_two_links_between_two_parts_race(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         two_parts = topology("ABCD", [("A", "B"), ("C", "D")])
         async with MemoryNetwork(two_parts, latency_s=lambda: 0.01) as network:
@@ -105,6 +105,7 @@ def test_two_links_between_two_parts_race() -> None:
             links.dial(("A", "C"), ("D", "B"))
             await links.settle()
             assert len(links.up) == 1
+            assert [record.message for record in caplog.records] == ["link refused"]
             await check_use(network, {frozenset(network.nodes)})
 
     run_in_virtual_time(scenario())

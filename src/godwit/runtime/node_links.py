@@ -156,15 +156,13 @@ class NodeLinks:
         What was queued is acknowledged after this: publishers are told first what is missing.
         """
         node = self._node
-        loss = loss_of(port, node.broker.routing, reason, for_good=for_good)
-        if loss is not None:
-            node.dropped["link lost"] += sum(loss.publications.values())
-        if not port.was_attached:
-            return
-        if not port.is_pending:
+        if port.was_attached and not port.is_pending:  # Else nothing has relied on it.
+            loss = loss_of(port, node.broker.routing, reason, for_good=for_good)
+            if loss is not None:
+                node.dropped["link lost"] += sum(loss.publications.values())
             node.stimulate(LinkDown(port.hop, loss))
         port.decided.set()
-        if port.kind is LinkKind.SOFT:
+        if not port.was_attached or port.kind is LinkKind.SOFT:
             return
         if for_good:
             self.expected.discard(port.hop)

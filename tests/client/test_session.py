@@ -179,6 +179,31 @@ def test_what_no_advertisement_permits_is_not_published() -> None:
     assert b.session.next_sequence == 1, "no number was used"
 
 
+def test_of_several_advertisements_the_refusal_is_about_the_nearest() -> None:
+    b = bench()
+    b.advertised(Filter.parse("class = 'STOCK' and price > 5 and volume is present"))
+    nearest = b.advertised(Filter.parse("class = 'STOCK' and price > 5"))
+    b.advertised(Filter.parse("class = 'NEWS' and text is a string"))
+    with pytest.raises(ContentError) as refused:
+        b.session.publish({"class": "STOCK", "price": 4})
+    assert str(refused.value) == (
+        f"none of 3 advertisements permits this record; the nearest, {nearest}:"
+        " class = 'STOCK' and price > 5, does not permit this: price > 5 fails: price is 4"
+    )
+    with pytest.raises(ContentError, match="it does not permit this: price > 5 fails"):
+        b.session.publish({"class": "STOCK", "price": 4, "colour": "red"})
+    with pytest.raises(ContentError, match=r"paul/a1: .* does not permit this: price > 5 fails"):
+        b.session.publish({"class": "STOCK", "price": 4, "volume": 1})
+
+
+def test_of_equally_near_advertisements_the_refusal_is_about_the_latest() -> None:
+    b = bench()
+    for _ in range(3):
+        latest = b.advertised()
+    with pytest.raises(ContentError, match=f"the nearest, {latest}: price is a number"):
+        b.session.publish({"price": "dear"})
+
+
 def test_a_publication_that_fits_no_frame_is_refused_here() -> None:
     b = bench()
     names = [f"n{number:03}" for number in range(256)]

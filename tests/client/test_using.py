@@ -286,6 +286,8 @@ CALLS: dict[str, Callable[[Client], Awaitable[object]]] = {
     "unadvertise": lambda client: client.unadvertise(AdvertisementId("a/a1")),
     "publish": lambda client: client.publish({"x": 1}),
     "flush": lambda client: client.flush(),
+    "ready": lambda client: client.ready(),
+    "status": lambda client: client.status(),
     "move": lambda client: client.move("memory://B2", within_s=60.0),
     "iterate": lambda client: anext(client.subscribe(X)),
     "in_effect": lambda client: client.subscribe(X).in_effect(),

@@ -73,6 +73,7 @@ UNFIT = [
     (D, True, "True is not a number"),
     (D, "1.5", "'1.5' is not a number"),
     (D, [1.0], "[1.0] is not a number"),
+    (D, 2**63, "9223372036854775808 does not fit into DOUBLE: an integer must fit into 64 bits"),
     (D, 10**400, "an integer of 1329 bits does not fit into DOUBLE"),
     (T, math.nan, "nan is not a finite number"),
     (T, 1e300, "1e+300 is a time outside the years 1 to 9999"),

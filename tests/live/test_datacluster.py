@@ -15,6 +15,8 @@ from rich.console import Console
 from tests.cluster import standalone
 from typer.testing import CliRunner
 
+from godwit import EndedError, RefusedError
+from godwit.api import broker_api
 from godwit.api import datacluster_api as api
 from godwit.cli import app
 from godwit.client import connect
@@ -115,6 +117,46 @@ def test_from_post_and_publication_to_subscriber(tmp_path: Path) -> None:
                 plan = await caller.call(api.EXPLAIN, api.Named("Of"))
                 assert "Join" in (plan.plan or "")
             assert await service.stop() == 0
+
+    play(history)
+
+
+def test_a_dropped_channel_ends_its_subscriptions(tmp_path: Path) -> None:
+    async def history() -> None:
+        async with scene(tmp_path) as (brokers, _, caller):
+            await say(caller, READINGS, OF)
+            url = brokers.http("B1")
+            async with (
+                connect(brokers.url("B1")) as client,
+                HttpClient(url, answer_s=60.0, attempts=1) as http,
+            ):
+                events = client.subscribe_channel("Of", name="a")
+                await events.in_effect()
+                session = (await http.call(broker_api.LOGIN, broker_api.Login("u"))).session
+                wanted = broker_api.SubscribeChannel(
+                    session=session, channel="Of", arguments={"name": "a"}
+                )
+                id = (await http.call(broker_api.SUBSCRIBE, wanted)).subscription
+                await post(caller, {"sensor": "a", "value": 1.0})
+                assert (await anext(events)).content == {"sensor": "a", "value": 1.0}
+                reading = asyncio.create_task(anext(events))
+                await say(caller, "DROP CHANNEL Of")
+                with pytest.raises(EndedError, match="channel Of was dropped"):
+                    await reading
+                with pytest.raises(EndedError, match="channel Of was dropped"):
+                    await events.in_effect()
+                page = await http.call(broker_api.RESULTS, broker_api.ResultsAfter(session=session))
+                assert page.ended == {id: "channel Of was dropped"}
+                with pytest.raises(RefusedError, match="channel Of was dropped"):
+                    await client.subscribe_channel("Of", name="a").in_effect()
+                await say(caller, OF)
+                again = client.subscribe_channel("Of", name="a")
+                await again.in_effect()
+                await post(caller, {"sensor": "a", "value": 2.0})
+                assert (await anext(again)).content == {"sensor": "a", "value": 2.0}
+                old = msgspec.structs.replace(wanted, start=(1, 0))
+                with pytest.raises(RestError, match="channel Of was dropped"):
+                    await http.call(broker_api.SUBSCRIBE, old)
 
     play(history)
 

@@ -17,11 +17,12 @@ from math import isfinite
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from godwit.content.values import INTEGER_MAX, INTEGER_MIN
 from godwit.datacluster.model.dataset import ColumnType
 from godwit.datacluster.model.schemas import ARROW
 
 STRING_LENGTH_MAX = 65_536
-_RANGES = {ColumnType.INT: (-(2**31), 2**31 - 1), ColumnType.BIGINT: (-(2**63), 2**63 - 1)}
+_RANGES = {ColumnType.INT: (-(2**31), 2**31 - 1), ColumnType.BIGINT: (INTEGER_MIN, INTEGER_MAX)}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The years 1 to 9999, as for Spark's TIMESTAMP.
 _FIRST_S = -62_135_596_800
@@ -142,10 +143,12 @@ def _integer(kind: ColumnType) -> Callable[[object], int]:
 def _double(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnfitError(f"{_shown(value)} is not a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise UnfitError(f"{_shown(value)} does not fit into DOUBLE") from None
+    if isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX:
+        raise UnfitError(
+            f"{_shown(value)} does not fit into DOUBLE: an integer must fit into 64 bits;"
+            " write a float instead"
+        )
+    number = float(value)
     if not isfinite(number):
         raise UnfitError(f"{number} is not a finite number")
     return number

@@ -242,7 +242,7 @@ def test_without_spark_a_coordinator_that_needs_it_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("godwit.coordinator.spark_shuffle.find_spec", lambda _name: None)
-    with pytest.raises(UsageError, match="spark_from needs pyspark"):
+    with pytest.raises(UsageError, match="spark_from needs the package pyspark"):
         CoordinatorServer(msgspec.structs.replace(QUICK, state=str(tmp_path), spark_from=1))
     assert not list(tmp_path.iterdir()), "its state was not touched"
 

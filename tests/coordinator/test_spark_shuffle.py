@@ -164,5 +164,5 @@ def test_a_migration_is_not_on_spark() -> None:
 def test_spark_is_there_or_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     check_spark()
     monkeypatch.setattr(spark_shuffle, "find_spec", lambda name: None if name == "pyarrow" else 1)
-    with pytest.raises(UsageError, match=r"needs pyarrow: install godwit\[datacluster\]"):
+    with pytest.raises(UsageError, match=r"needs the package pyarrow: .*\[datacluster\]"):
         check_spark()

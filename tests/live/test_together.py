@@ -108,9 +108,9 @@ def test_what_is_wrong_with_a_service_is_shown(tmp_path: Path) -> None:
     path = network_file(tmp_path, coordinator={"alfa": 1})
     done = run_command("up", str(path))
     assert done.returncode == 2
-    first, second = done.stderr.splitlines()
-    assert first.endswith("services.coordinator.toml: Object contains unknown field `alfa`")
-    assert second == "godwit: godwit coordinator ended with code 2"
+    assert done.stderr == (
+        f"godwit: {path}: [services.coordinator]: Object contains unknown field `alfa`\n"
+    )
     listening = str(tmp_path / "busy.toml")
     with up(network_file(tmp_path, coordinator={"state": str(tmp_path)})) as running:
         address = running["coordinator"][0].removeprefix("http://")

@@ -50,10 +50,10 @@ class PublisherMeters:
 
     def record(self, publisher: str, message_id: int, size_bytes: int, now_s: float) -> None:
         seen = self._seen.get(publisher)
-        if seen is None or message_id <= seen.last_id:  # It was started again, and numbers anew.
+        if seen is None:
             self._seen[publisher] = _Seen(now_s, message_id, message_id)
         else:
-            seen.last_id = message_id
+            seen.last_id = max(seen.last_id, message_id)
         self._publications.add(publisher, 1, now_s)
         self._bytes.add(publisher, size_bytes, now_s)
 

@@ -71,6 +71,7 @@ from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Goodbye, Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
+from godwit.runtime.giving_up import SAID_GOODBYE
 from godwit.runtime.node_links import NodeLinks
 from godwit.runtime.node_names import NodeNames, left
 from godwit.runtime.node_tracer import Tracer
@@ -410,7 +411,7 @@ class BrokerNode:
         source.hang_up()  # The peer does not wait for our goodbye.
         if isinstance(source, LinkPort) and goodbye.closes_cycle:
             source.refusal = goodbye.reason
-        reason = f"said goodbye: {goodbye.reason[:200]}"
+        reason = f"{SAID_GOODBYE}: {goodbye.reason[:200]}"
         self.remove(source, reason, for_good=goodbye.for_good)
 
     def on_refused(self, source: Port, reason: str) -> None:

@@ -10,6 +10,9 @@ from godwit.runtime.port import LinkPort
 
 log = logging.getLogger("godwit.links")
 
+#: How the reason begins if the neighbour has taken leave, as all brokers do when a network stops.
+SAID_GOODBYE = "said goodbye"
+
 
 def loss_of(port: LinkPort, routing: Routing, reason: str, *, for_good: bool) -> Loss | None:
     """None if nothing is missing: a broker that was drained has left `for_good`."""
@@ -18,7 +21,12 @@ def loss_of(port: LinkPort, routing: Routing, reason: str, *, for_good: bool) ->
     if is_spare and not dropped:
         return None
     extra = {"neighbour": port.hop.name, "reason": reason, "dropped": dropped.total()}
-    log.warning("a part of the network is missing", extra=extra)
+    is_usual = reason.startswith(SAID_GOODBYE) and not dropped
+    log.log(
+        logging.INFO if is_usual else logging.WARNING,
+        "a part of the network is missing",
+        extra=extra,
+    )
     return Loss(port.heard_s, reason, dict(dropped))
 
 

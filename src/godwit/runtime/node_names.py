@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("godwit.names")
 
+#: A session whose name another client wants counts as connected only after this time: the end of
+#: its connection, if its process has died, may be on its way.
+CONTEST_S = 0.2
 #: A client and its incarnation.
 CallerKey: TypeAlias = tuple[LocalClient, str]
 
@@ -103,7 +106,7 @@ class NodeNames:
             case NameLost():
                 self._lose(effect)
             case NameContested(client=client, contest=contest):
-                self._decide(client, contest)
+                self._decide_soon(client, contest)
             case _:
                 assert_never(effect)
 
@@ -137,15 +140,34 @@ class NodeNames:
             port.connection.close(Goodbye(reason=reason, name_is_taken=True))
         self._node.remove(port, reason)
 
+    def _decide_soon(self, client: LocalClient, contest: NameContest) -> None:
+        if self._is_there(client, contest) and not contest.request.take_over:
+            asyncio.get_running_loop().call_later(CONTEST_S, self._decide, client, contest)
+        else:
+            self._decide(client, contest)
+
+    def _port(self, client: LocalClient, contest: NameContest) -> ClientPort | None:
+        """The port of the session that has the name, if it is still here."""
+        port = self._node.ports.get(client)
+        if isinstance(port, ClientPort) and port.incarnation == contest.holder.incarnation:
+            return port
+        return None
+
+    def _is_there(self, client: LocalClient, contest: NameContest) -> bool:
+        port = self._port(client, contest)
+        is_calling = (client, contest.holder.incarnation) in self._callers
+        return is_calling or (port is not None and port.is_connected)
+
     def _decide(self, client: LocalClient, contest: NameContest) -> None:
         """A session whose client is away yields its name, and any that is taken over."""
         node, holder = self._node, contest.holder
-        port = node.ports.get(client)
-        if not isinstance(port, ClientPort) or port.incarnation != holder.incarnation:
-            port = None
+        port = self._port(client, contest)
         key = client, holder.incarnation
-        is_there = key in self._callers or (port is not None and port.is_connected)
-        if is_there and not contest.request.take_over:
+        if isinstance(node.broker.routing.names.holder(client.name), Neighbour):
+            reason = f"the client {client.name} has just moved to another broker; try again"
+            node.stimulate(NameDecided(contest, is_free=False, reason=reason))
+            return
+        if self._is_there(client, contest) and not contest.request.take_over:
             reason = (
                 f"the name {client.name} belongs to a client that is connected to broker"
                 f" {node.name}; choose another name, or take it over (take_over=True)"

@@ -29,6 +29,8 @@ class Service:
         self._arguments = arguments
         self._log_level = log_level
         self._process: asyncio.subprocess.Process | None = None
+        self._code = 0
+        """How it ended, once it has."""
         self.url = ""
         """http://HOST:PORT, once it has started."""
 
@@ -85,7 +87,7 @@ class Service:
         process = self._running()
         code = await process.wait()
         if self._process is process:
-            self._process = None
+            self._process, self._code = None, code
             let_go(process)
         return code
 
@@ -100,7 +102,7 @@ class Service:
         """Stop it gracefully; the answer is its exit code."""
         process, self._process = self._process, None
         if process is None:
-            return 0
+            return self._code
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
         return await ended(process)

@@ -128,8 +128,8 @@ MUTANTS: dict[Mutant, int] = {
     _forget_what_a_neighbour_told: 20,
     _remember_for_ever: 0,
     _tell_a_neighbour_its_own_direction: 0,
-    _confirm_before_all_is_known: 121,
-    _leave_a_broker_that_has_something_for_us: 280,
+    _confirm_before_all_is_known: 243,
+    _leave_a_broker_that_has_something_for_us: 176,
 }
 
 

@@ -33,9 +33,15 @@ class FakeProcess:
         return Supervised("broker B1", self.wait, self.start)
 
 
+async def given_up(process: Supervised, limit: RestartLimit) -> str:
+    """What is said when it is given up, which is soon."""
+    async with asyncio.timeout(600.0):
+        return await supervise([process], limit)
+
+
 def test_one_that_ends_too_often_is_given_up() -> None:
     process = FakeProcess(1.0, 1.0, 1.0, 1.0)
-    said = run_in_virtual_time(supervise([process.supervised], RestartLimit(3, 60.0)))
+    said = run_in_virtual_time(given_up(process.supervised, RestartLimit(3, 60.0)))
     assert said == (
         "broker B1 ended with code -9 (SIGKILL), and is given up after 3 restarts within 60 s"
     )
@@ -61,7 +67,7 @@ def test_each_restart_comes_within_a_second() -> None:
 
     async def scenario() -> float:
         start_s = asyncio.get_running_loop().time()
-        await supervise([process.supervised], RestartLimit(5, 60.0))
+        await given_up(process.supervised, RestartLimit(5, 60.0))
         return start_s
 
     last_s = run_in_virtual_time(scenario())
@@ -75,7 +81,7 @@ def test_a_start_that_fails_counts() -> None:
         raise GodwitError("broker B1 ended with code 2")
 
     process = Supervised("broker B1", FakeProcess(0.0).wait, cannot_start)
-    said = run_in_virtual_time(supervise([process], RestartLimit(2, 60.0)))
+    said = run_in_virtual_time(given_up(process, RestartLimit(2, 60.0)))
     assert said.startswith("broker B1 did not start (broker B1 ended with code 2), and is given up")
 
 

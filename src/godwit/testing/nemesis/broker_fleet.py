@@ -74,6 +74,24 @@ class BrokerFleet:
         ]
         return NetworkSettings(broker=brokers, limits=self._limits)
 
+    async def join(self, broker: str, *links: str) -> None:
+        """Start another broker, which dials these."""
+        settings = BrokerSettings(
+            id=broker,
+            listen=f"127.0.0.1:{free_port()}",
+            links=[f"godwit://{self._listen[link]}" for link in links],
+        )
+        network = NetworkSettings(broker=[settings], limits=self._limits)
+        self._file(broker).write_text(dump_network(network))
+        self.clocks[broker] = SettableClock(self._folder / f"{broker}.clock")
+        await self.start(broker)
+
+    async def leave(self, broker: str) -> int:
+        """Stop a broker that has joined, gracefully; the answer is its exit code."""
+        process = self._running.pop(broker)
+        process.send_signal(signal.SIGTERM)
+        return await _ended(process)
+
     def _file(self, broker: str) -> Path:
         return self._folder / f"{broker}.toml"
 

@@ -45,6 +45,15 @@ class FaultKind(Enum):
     CLIENT = "client"
     """A client crashes and comes back under its name."""
 
+    SECOND = "second"
+    """A second client of the same name comes, which does not ask to take over."""
+
+    TAKE_OVER = "take-over"
+    """... which does."""
+
+    EXTRA_LINK = "extra-link"
+    """Another broker joins with one link too many, which would close a cycle, and leaves."""
+
     DISK_FULL = "disk-full"
     """The files of the data cluster do not grow."""
 
@@ -80,6 +89,9 @@ PATIENT = {
     FaultKind.CONNECTIONS: FaultRule(4, (0.0, 1.0)),
     FaultKind.CLOCK: FaultRule(4, (0.0, 0.0)),
     FaultKind.CLIENT: FaultRule(4, (0.0, 2.0)),
+    FaultKind.SECOND: FaultRule(3, (0.0, 0.0)),
+    FaultKind.TAKE_OVER: FaultRule(3, (0.0, 0.0)),
+    FaultKind.EXTRA_LINK: FaultRule(3, (1.0, 3.0)),
 }
 #: Runs in which brokers and clients are given up: what is lost must be told.
 IMPATIENT = {
@@ -95,4 +107,7 @@ IMPATIENT = {
     FaultKind.CONNECTIONS: FaultRule(3, (0.0, 2.0)),
     FaultKind.CLOCK: FaultRule(3, (0.0, 0.0)),
     FaultKind.CLIENT: FaultRule(3, (0.0, 2.0)),
+    FaultKind.SECOND: FaultRule(3, (0.0, 0.0)),
+    FaultKind.TAKE_OVER: FaultRule(3, (0.0, 0.0)),
+    FaultKind.EXTRA_LINK: FaultRule(3, (1.0, 3.0)),
 }

@@ -19,7 +19,7 @@ from godwit.client import connect
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, Subscription, SubscriptionId
 from godwit.content.values import Value
-from godwit.errors import GodwitError, RefusedError, StayedError, UnreachableError
+from godwit.errors import GodwitError, RefusedError, StayedError, TakenOverError, UnreachableError
 from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
 from godwit.testing.nemesis.journal import Journal, LifeRecord, PublicationRecord, ToldGap
@@ -29,6 +29,7 @@ from godwit.testing.witness import WitnessedClient
 RETRY_S = 0.1
 CONNECT_S = 3.0
 FLUSH_EVERY_S = 0.02
+POLL_S = 0.05
 FENCE = "FENCE"
 FENCE_FILTER = Filter.parse(f"class = '{FENCE}' and after is present")
 
@@ -74,7 +75,9 @@ class LifeObserver(Observer):
 
 def _of_life(publication: Publication) -> Publication:
     life, number = publication.payload.decode().split()
-    return replace(publication, publisher=life, sequence=int(number))
+    return replace(
+        publication, publisher=life, sequence=int(number), advertisement=AdvertisementId("")
+    )
 
 
 class Life:
@@ -83,7 +86,12 @@ class Life:
         self.name = name
         self.journal = journal
         self.published = 0
+        self._accepted = 0
+        """Publications that the client took: the first ones, until it was taken over."""
+        self._acknowledged_upto = 0
         self.is_over = False
+        self.is_taken_over = asyncio.Event()
+        """It was told that another client has its name."""
         self.advertisements: dict[int, asyncio.Task[AdvertisementId | None]] = {}
         self.subscriptions: dict[int, asyncio.Task[SubscriptionId | None]] = {}
         self._observer = observer
@@ -100,20 +108,30 @@ class Life:
     async def connect(self, url: str, broker: str) -> None:
         """Connect, again and again until it succeeds."""
         with self.journal.requesting(f"{self.key} connects to {broker}"):
-            while self._witness is None:
-                client = connect(url, name=self.name, connect_s=CONNECT_S, fall_back_s=3_600.0)
-                witness = WitnessedClient(client, self._observer, now_s=self.journal.now_s)
-                try:
-                    await witness.__aenter__()
-                except (UnreachableError, RefusedError) as error:
-                    self.journal.note(f"{self.key} cannot connect to {broker}: {error}")
-                    await asyncio.sleep(RETRY_S)
-                else:
-                    self._witness = witness
+            while not await self.try_to_connect(url, broker):  # noqa: ASYNC110
+                await asyncio.sleep(RETRY_S)
+
+    async def try_to_connect(self, url: str, broker: str, *, take_over: bool = False) -> bool:
+        """Connect, unless the broker refuses or does not answer."""
+        client = connect(
+            url,
+            name=self.name,
+            take_over=take_over,
+            connect_s=CONNECT_S,
+            fall_back_s=3_600.0,
+        )
+        witness = WitnessedClient(client, self._observer, now_s=self.journal.now_s)
+        try:
+            await witness.__aenter__()
+        except (UnreachableError, RefusedError) as error:
+            self.journal.note(f"{self.key} cannot connect to {broker}: {error}")
+            return False
+        self._witness = witness
         self.is_at(broker)
         self.begin("flushes", self._acknowledged())
-        if hasattr(client, "gaps"):
-            self.begin("watches gaps", self._watch_gaps())
+        self.begin("watches gaps", self._watch_gaps())
+        self.begin("watches its name", self._watch_name())
+        return True
 
     def is_at(self, broker: str) -> None:
         self.record.brokers.append((self.journal.now_s(), broker))
@@ -135,6 +153,8 @@ class Life:
     async def _do(self, what: str, doing: Coroutine[Any, Any, Any]) -> Any:
         try:
             done = await doing
+        except TakenOverError:
+            return None  # Noticed by `_watch_name`.
         except GodwitError as error:
             if self.is_over:
                 return None
@@ -202,9 +222,13 @@ class Life:
         key = (self.key, number)
         now_s = self.journal.now_s()
         self.journal.publications[key] = PublicationRecord(self.key, number, self.broker, now_s)
-        with self.journal.requesting(f"{self.key} publishes {number}"):
+        with (
+            self.journal.requesting(f"{self.key} publishes {number}"),
+            contextlib.suppress(TakenOverError),
+        ):
             await self.witness.publish(content, payload=f"{self.key} {number}".encode())
-        self._has_news.set()
+            self._accepted += 1
+            self._has_news.set()
 
     async def publish_fence(self, round: int) -> None:
         payload = f"{self.key} {round}".encode()
@@ -219,15 +243,29 @@ class Life:
             upto = self.published
             with self.journal.requesting(f"{self.key} flushes {first} to {upto - 1}"):
                 await self.witness.client.flush()
-            now_s = self.journal.now_s()
-            for number in range(first, upto):
-                self.journal.publications[self.key, number].acknowledged_s = now_s
+            self._note_acknowledged(upto)
             first = upto
             await asyncio.sleep(FLUSH_EVERY_S)
 
+    def _note_acknowledged(self, upto: int) -> None:
+        now_s = self.journal.now_s()
+        for number in range(self._acknowledged_upto, upto):
+            self.journal.publications[self.key, number].acknowledged_s = now_s
+        self._acknowledged_upto = max(self._acknowledged_upto, upto)
+
+    async def _watch_name(self) -> None:
+        """Notice that another client has taken over, as soon as this one is told."""
+        while not self.is_over:
+            try:
+                self.witness.client.check_open()
+            except TakenOverError as error:
+                self.journal.note(f"{self.key} is told: {error}")
+                self.is_taken_over.set()
+                return
+            await asyncio.sleep(POLL_S)
+
     async def _watch_gaps(self) -> None:
-        gaps: Any = getattr(self.witness.client, "gaps")  # noqa: B009  Comes with another change.
-        async for gap in gaps:
+        async for gap in self.witness.client.gaps:
             key = (gap.reason, gap.broker, gap.since_s)
             told = ToldGap(gap.broker, key, self.journal.now_s())
             self.record.on_gap(told, is_over=gap.is_over)
@@ -235,12 +273,18 @@ class Life:
 
     # -- the end -------------------------------------------------------------------------------
 
+    def stop_expecting(self) -> None:
+        """Another client has its name: nothing is owed to this one any more."""
+        self._observer.end(self.journal.now_s())
+
     async def crash(self) -> None:
         """End without a word, as if the process had died."""
         self.is_over = True
         self._observer.end(self.journal.now_s())
         if self._witness is not None:
-            self._witness.client.abort()
+            client = self._witness.client
+            self._note_acknowledged(self._accepted - client.session.unacknowledged)
+            client.abort()
             await self._witness.stop_reading()
         await self._cancel()
 

@@ -149,7 +149,7 @@ class _Faults:
             at_s = draw.uniform(0.0, max(0.5, self._seconds - lasts_s - RESTART_S))
             where = self._where(kind)
             until_s = at_s + lasts_s + RESTART_S
-            name = frozenset({"-".join(where)} if kind in _OF_LINKS else where)
+            name = _exclusive(kind, where)
             is_free = not any(
                 start_s < until_s and at_s < end_s and name & busy
                 for start_s, end_s, busy in self._busy
@@ -163,8 +163,10 @@ class _Faults:
         draw = self._random
         if kind in _OF_LINKS:
             return draw.choice(sorted(self._topology.links))
-        if kind is FaultKind.CLIENT:
+        if kind in _OF_CLIENTS:
             return (draw.choice(self._names),)
+        if kind is FaultKind.EXTRA_LINK:
+            return (EXTRA, *draw.sample(self._topology.brokers, 2))
         if kind is FaultKind.KILL_TWO:
             if draw.random() < 0.5:  # Neighbours have to recover from each other.
                 return draw.choice(sorted(self._topology.links))
@@ -176,7 +178,17 @@ class _Faults:
 
 #: The machine that all clients are on.
 CLIENTS = "clients"
+#: The broker with a link too many.
+EXTRA = "X"
+_OF_CLIENTS = (FaultKind.CLIENT, FaultKind.SECOND, FaultKind.TAKE_OVER)
 _OF_LINKS = (FaultKind.CUT, FaultKind.CUT_ONE_WAY, FaultKind.SLOW, FaultKind.DROP)
+
+
+def _exclusive(kind: FaultKind, where: tuple[str, ...]) -> frozenset[str]:
+    """What a fault has for itself."""
+    if kind is FaultKind.EXTRA_LINK:
+        return frozenset({EXTRA})
+    return frozenset({"-".join(where)} if kind in _OF_LINKS else where)
 
 
 def _person(

@@ -18,6 +18,7 @@ from godwit.errors import GodwitError
 from godwit.simulation.oracle import Oracle
 from godwit.testing.nemesis.broker_fleet import BrokerFleet
 from godwit.testing.nemesis.clocks import SettableClock
+from godwit.testing.nemesis.fault_kinds import FaultKind
 from godwit.testing.nemesis.journal import Journal
 from godwit.testing.nemesis.judgement import Findings, judge
 from godwit.testing.nemesis.nemesis_plan import NemesisPlan
@@ -29,7 +30,12 @@ SETTLE_S = 40.0
 FENCE_EVERY_S = 0.5
 POLL_S = 0.05
 VIOLATIONS_KEPT_MAX = 100_000
-STORY_EVENTS_MAX = 400
+STORY_EVENTS_MAX = 2_000
+#: Requests that are shown in the report of a hang; all of them are in the story.
+SHOWN_MAX = 5
+#: For faults that wait for others on the same broker, which takes long to start if the machine is
+#: busy.
+MEND_S = 180.0
 
 
 class NemesisResult(msgspec.Struct):
@@ -81,11 +87,12 @@ class NemesisRun:
         result = NemesisResult(plan.seed, len(plan.topology.brokers), plan.seconds)
         await self._fleet.prepare()
         try:
-            await self._in_time("the run", self._act(), plan.seconds + SETTLE_S)
+            await self._in_time("all to be mended", self._act(), plan.seconds + MEND_S)
             mended_s = journal.now_s()
             journal.note("all is mended")
             await self._in_time("all to be quiet", self._settle(), SETTLE_S)
             result.settle_s = journal.now_s() - mended_s
+            await self._in_time("a second client to be refused", self._meet_seconds(), SETTLE_S)
             closing = asyncio.gather(*(person.close() for person in self._people.values()))
             await self._in_time("clients to close", closing, SETTLE_S)
         finally:
@@ -105,8 +112,12 @@ class NemesisRun:
             async with asyncio.timeout(within_s):
                 await doing
         except TimeoutError:
-            waiting = "; ".join(self._journal.pending.values()) or self._missing_fences()
-            self._journal.problem(f"waited {within_s:g} s for {what}: {waiting}")
+            untold = [f"{key} is not told of the other client" for key in self._untold()]
+            waiting = [*self._journal.pending.values(), *untold] or [self._missing_fences()]
+            self._journal.note(f"waits: {'; '.join(waiting)}")
+            more = f"; and {len(waiting) - SHOWN_MAX} more" if len(waiting) > SHOWN_MAX else ""
+            shown = "; ".join(waiting[:SHOWN_MAX])
+            self._journal.problem(f"waited {within_s:g} s for {what}: {shown}{more}")
         except (GodwitError, ExceptionGroup) as error:
             causes = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
             for cause in causes:
@@ -134,6 +145,8 @@ class NemesisRun:
     async def _settle(self) -> None:
         """Wait until every request is answered, and a fence has passed every way."""
         await self._all_answered()
+        while self._untold():  # noqa: ASYNC110  As above.
+            await asyncio.sleep(POLL_S)
         round = 0
         while self._missing_fences():
             round += 1
@@ -146,6 +159,20 @@ class NemesisRun:
     async def _all_answered(self) -> None:
         while self._journal.pending:  # noqa: ASYNC110  Many requests, of which few are left.
             await asyncio.sleep(POLL_S)
+
+    async def _meet_seconds(self) -> None:
+        """A name that is in use is refused, at its own broker and at others."""
+        if self._journal.problems or not self._has(FaultKind.SECOND):
+            return
+        for person, broker in zip(self._people.values(), self._plan.topology.brokers, strict=False):
+            if not await person.is_alone(broker):
+                self._journal.problem(f"{broker} let a second {person.name} in")
+
+    def _has(self, kind: FaultKind) -> bool:
+        return any(fault.kind is kind for fault in self._plan.faults)
+
+    def _untold(self) -> list[str]:
+        return [key for person in self._people.values() for key in person.untold]
 
     def _on_fence(self, publisher: str, subscriber: str, round: int) -> None:
         self._fences[publisher, subscriber] = round

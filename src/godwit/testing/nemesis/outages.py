@@ -13,12 +13,20 @@ from godwit.testing.nemesis.broker_fleet import BrokerFleet
 from godwit.testing.nemesis.clocks import SettableClock, library
 from godwit.testing.nemesis.fault_kinds import FaultKind
 from godwit.testing.nemesis.journal import Journal
-from godwit.testing.nemesis.nemesis_plan import CLIENTS, CLOCK_S, PlannedFault
+from godwit.testing.nemesis.nemesis_plan import CLIENTS, CLOCK_S, EXTRA, PlannedFault
 from godwit.testing.nemesis.people import Person
 from godwit.testing.nemesis.tcp_proxy import Way
 
 #: A slow link takes at most so long for each read.
 DELAY_S = 0.4
+#: May happen while something else happens to the same link, broker or client.
+_UNDISTURBED = (
+    FaultKind.DROP,
+    FaultKind.CLOCK,
+    FaultKind.CLIENT,
+    FaultKind.SECOND,
+    FaultKind.TAKE_OVER,
+)
 
 
 class Outages:
@@ -53,11 +61,13 @@ class Outages:
             self._journal.note(f"{broker} listens late")
 
     def _touched(self, fault: PlannedFault) -> tuple[str, ...]:
+        if fault.kind is FaultKind.EXTRA_LINK:
+            return (EXTRA,)
         if fault.kind in (FaultKind.CUT, FaultKind.CUT_ONE_WAY, FaultKind.SLOW):
             return ("-".join(fault.where),)
         if fault.kind is FaultKind.CONNECTIONS:
             return (f"door of {fault.where[0]}",)
-        if fault.kind in (FaultKind.DROP, FaultKind.CLOCK, FaultKind.CLIENT):
+        if fault.kind in _UNDISTURBED:
             return ()
         return fault.where
 
@@ -90,6 +100,13 @@ class Outages:
             case FaultKind.CLIENT:
                 back_at = None if fault.amount < 0 else self._some_broker(fault.amount)
                 await self._people[fault.where[0]].crash(down_s=fault.lasts_s, back_at=back_at)
+            case FaultKind.SECOND | FaultKind.TAKE_OVER:
+                await self._people[fault.where[0]].meet_rival(
+                    self._some_broker(fault.amount),
+                    take_over=fault.kind is FaultKind.TAKE_OVER,
+                )
+            case FaultKind.EXTRA_LINK:
+                await self._join_twice(fault)
             case FaultKind.DISK_FULL | FaultKind.COORDINATOR | FaultKind.DATACLUSTER:
                 raise UsageError("services fail in runs of their own: service_run.py")
             case _:
@@ -135,6 +152,14 @@ class Outages:
         await asyncio.sleep(fault.lasts_s)
         door.drop()
         door.flow()
+
+    async def _join_twice(self, fault: PlannedFault) -> None:
+        extra, *ends = fault.where
+        await self._fleet.join(extra, *ends)
+        await asyncio.sleep(fault.lasts_s)
+        code = await self._fleet.leave(extra)
+        if code:
+            self._journal.problem(f"broker {extra} ended with code {code}")
 
     def _set_clock(self, fault: PlannedFault) -> None:
         (where,) = fault.where

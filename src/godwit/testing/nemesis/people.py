@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from typing import assert_never
 
 from godwit.content.filters import Filter
@@ -21,6 +22,8 @@ from godwit.testing.scripts import (
 
 #: The number of the fence among advertisements and subscriptions.
 _FENCE = -1
+#: A client that wanted the name may have given up before it was granted.
+CONTEST_S = 15.0
 
 
 class Person:
@@ -41,6 +44,9 @@ class Person:
         self._oracle = oracle
         self._on_fence = on_fence
         self._lives = 0
+        self._contested_s = -inf
+        self._untold: set[Life] = set()
+        self._watching: set[asyncio.Task[None]] = set()
         self._advertised: dict[int, Filter] = {_FENCE: FENCE_FILTER}
         self._subscribed: dict[int, Filter] = {_FENCE: FENCE_FILTER}
         self._next_advertisement = self._next_subscription = 0
@@ -48,17 +54,77 @@ class Person:
 
     async def begin_life(self, broker: str) -> None:
         """Connect under its name, and ask for all that it advertises and subscribes to."""
+        life = self._new_life()
+        await life.connect(self._url_of(broker), broker)
+        await self._continue_as(life)
+
+    def _new_life(self) -> Life:
         self._lives += 1
         key = f"{self.name}~{self._lives}"
         observer = LifeObserver(key, self._oracle, self._on_fence)
-        life = Life(key, self.name, self._journal, observer)
-        await life.connect(self._url_of(broker), broker)
+        return Life(key, self.name, self._journal, observer)
+
+    async def _continue_as(self, life: Life) -> None:
         for number, filter in self._advertised.items():
             life.advertise(number, filter)
         for number, filter in self._subscribed.items():
             life.subscribe(number, filter)
         await asyncio.sleep(0)  # Asked for, though not in effect.
         self.life = life
+        watching = asyncio.create_task(self._on_taken_over(life))
+        self._watching.add(watching)
+        watching.add_done_callback(self._watching.discard)
+
+    async def _on_taken_over(self, life: Life) -> None:
+        """A life that has lost its name ends; if there is no other one, the next one begins."""
+        await life.is_taken_over.wait()
+        self._untold.discard(life)
+        await life.crash()
+        if self.life is not life:
+            return
+        self.life = None
+        if self._journal.now_s() > self._contested_s + CONTEST_S and not self._untold:
+            self._journal.problem(f"{life.key} was taken over, and there is no other {self.name}")
+        async with self._one_at_a_time:
+            if self.life is None:
+                await self._end_others()
+                await self.begin_life(life.broker)
+
+    async def _end_others(self) -> None:
+        """Where two had the name in two parts of the network, either may have kept it."""
+        for other in self._untold:
+            await other.crash()
+        self._untold.clear()
+
+    async def meet_rival(self, broker: str, *, take_over: bool) -> None:
+        """Another client of this name connects; if it may, it goes on in place of this one."""
+        async with self._one_at_a_time:
+            first, life = self.life, self._new_life()
+            if first is None:
+                return
+            self._contested_s = self._journal.now_s()
+            url = self._url_of(broker)
+            if await life.try_to_connect(url, broker, take_over=take_over):
+                self._journal.counts["took over"] += 1
+                if not first.is_over:
+                    self._untold.add(first)
+                    first.stop_expecting()
+                await self._continue_as(life)
+            else:
+                self._journal.counts["refused"] += 1
+
+    async def is_alone(self, broker: str) -> bool:
+        """Whether a second client of this name is refused, as it must be when all is quiet."""
+        life = self._new_life()
+        if not await life.try_to_connect(self._url_of(broker), broker):
+            return True
+        await life.crash()
+        return False
+
+    @property
+    def untold(self) -> list[str]:
+        """Lives that have lost their name, and were not told."""
+        return [life.key for life in self._untold]
 
     async def crash(self, *, down_s: float, back_at: str | None) -> None:
         """Crash, and come back: where it was, unless another broker is given."""
@@ -68,6 +134,7 @@ class Person:
             life, self.life = self.life, None
             self._journal.note(f"{life.key} crashes")
             await life.crash()
+            await self._end_others()
             await asyncio.sleep(down_s)
             await self.begin_life(back_at or life.broker)
 
@@ -114,5 +181,7 @@ class Person:
                 assert_never(step)
 
     async def close(self) -> None:
+        for task in self._watching:
+            task.cancel()
         if self.life is not None:
             await self.life.close()

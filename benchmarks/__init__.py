@@ -13,6 +13,7 @@ channels.py           executions of channels; channel_latency.py, channel_kills.
 soak.py               steady load with broken connections
 moving.py             clients that move under load
 same_numbers.py       compares the numbers of experiments before and after a change
+mutants.py            broken versions of Godwit: does nemesis notice them?
 versus.py             two checkouts against each other, in turns
 report.py             a measurement as a row of a table
 usage.py              memory and processor time of processes

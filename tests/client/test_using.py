@@ -334,8 +334,9 @@ def test_who_waits_is_told_when_the_client_is_closed(call: str, by: str) -> None
 
     async def history() -> None:
         async with MemoryNetwork(chain(2), cluster=MemoryCluster()) as network:
-            client = impatient(network, 0.05)
+            client = impatient(network, 10.0)
             await client.__aenter__()
+            client._connect_s = 0.05  # From now on: a slow machine needs longer to connect.
             id = await client.advertise(X)
             for broker in ("B1", "B2"):
                 network.crash(broker)

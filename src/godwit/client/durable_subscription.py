@@ -126,7 +126,9 @@ class DurableSubscription:
             self._in_effect.set_exception(RefusedError(f"{message.about}: {message.reason}"))
         elif isinstance(message, GapNotice):
             extra = {"client": self._session.name, "broker": message.broker}
-            log.warning("gap over" if message.is_over else "gap", extra=extra)
+            # Without a loss it may be a network that is being stopped.
+            level = logging.WARNING if message.lost else logging.INFO
+            log.log(level, "gap over" if message.is_over else "gap", extra=extra)
         self._has_batch.set()  # Notices are numbered in the stream, too.
 
     def on_progress(self) -> None:

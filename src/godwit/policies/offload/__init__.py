@@ -10,7 +10,7 @@ report_cards.py        report cards, and the plan of a session
 report_pools.py        reports in order, computed again only when they change
 input_offload.py       subscriptions of the CSS, until the input utilisations meet
 match_offload.py       those with the least traffic, until the matching delays meet
-output_offload.py      those that the acceptor covers, then others, until the output utilisations meet
+output_offload.py      those that the acceptor covers, then others, until the outputs meet
 random_offload.py      the baseline
 offload_algorithms.py  the algorithm for an action
 load_bounds.py         the least maximum load that any assignment has

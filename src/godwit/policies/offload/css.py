@@ -5,11 +5,11 @@ Paper    Cheung, thesis 3.2 and 4.3.1: the subscriptions that no other one cover
 Claim    `css` has exactly the filters that no other filter here covers.  To build it takes about
          n log n, because each filter is compared only with those that can cover it:
 
-             filter --> the attributes it fixes, with their values     hashing, for each part of them
-                    --> shelf: nothing remains                         covers
-                               one bound          sorted               bisection
-                               several intervals  arrays of bounds     NumPy, 1 to 2 ns for each pair
-                               others             list                 `Filter.covers`, SCAN_MAX
+             filter --> the attributes it fixes, with their values   hashing, for each part of them
+                    --> shelf: nothing remains                       covers
+                               one bound          sorted             bisection
+                               several intervals  arrays of bounds   NumPy, 1 to 2 ns for each pair
+                               others             list               `Filter.covers`, SCAN_MAX
 
 Departs  1. A filter remembers one filter that covers it (its witness) instead of all its parents;
             when the witness leaves, it looks for another.  content/poset.py has the whole order,
@@ -57,6 +57,7 @@ class _Shelf(ABC):
 
     def __init__(self, open_attributes: tuple[str, ...]) -> None:
         self.open_attributes = open_attributes
+        self.names = frozenset(open_attributes)
 
     @abstractmethod
     def add(self, filter: Filter) -> None: ...
@@ -65,8 +66,8 @@ class _Shelf(ABC):
     def remove(self, filter: Filter) -> None: ...
 
     @abstractmethod
-    def cover(self, filter: Filter) -> Filter | None:
-        """A filter of this shelf that covers `filter` and does not equal it."""
+    def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
+        """A filter of this shelf that covers `filter`; another one if `filter` is here itself."""
 
 
 class _List(_Shelf):
@@ -82,11 +83,11 @@ class _List(_Shelf):
     def remove(self, filter: Filter) -> None:
         del self._filters[filter]
 
-    def cover(self, filter: Filter) -> Filter | None:
+    def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
         for looked, other in enumerate(self._filters):
             if looked == SCAN_MAX:
                 return None
-            if other.covers(filter) and other != filter:
+            if other.covers(filter) and not (is_here and other == filter):
                 return other
         return None
 
@@ -117,17 +118,13 @@ class _Chain(_Shelf):
         del self._order[bisect_left(self._order, edge)]
         del self._filters[edge]
 
-    def cover(self, filter: Filter) -> Filter | None:
+    def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
         edge = self._edge(filter)
         if edge is None:
             return None
-        place = bisect_right(self._order, edge)
-        # The nearest may be the filter itself; then the one before it.
-        for near in range(place - 1, max(-1, place - 3), -1):
-            other = self._filters[self._order[near]]
-            if other != filter:
-                return other
-        return None
+        order = self._order
+        place = bisect_left(order, edge) if is_here else bisect_right(order, edge)
+        return self._filters[order[place - 1]] if place else None
 
 
 class _Boxes(_Shelf):
@@ -158,7 +155,7 @@ class _Boxes(_Shelf):
             row += [_rounded(edge[0]) for edge in edges]
         return row
 
-    def cover(self, filter: Filter) -> Filter | None:
+    def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
         row = self._row(filter)
         if row is None:
             return None
@@ -172,8 +169,8 @@ class _Boxes(_Shelf):
             possible &= bounds <= bound
         # Rounding never reverses an order, so that no cover is missed; `covers` is exact.
         for place in np.flatnonzero(possible)[::-1].tolist():
-            other = self._filters[place]
-            if other != filter and other.covers(filter):
+            other: Filter = self._filters[place]
+            if other.covers(filter) and not (is_here and other == filter):
                 return other
         return None
 
@@ -184,7 +181,7 @@ class CoverIndex:
     def __init__(self, filters: Iterable[Filter] = ()) -> None:
         self._shelves: dict[tuple[str, ...], dict[tuple[object, ...], list[_Shelf]]] = {}
         self._shelf_by_tag: dict[tuple[object, ...], _Shelf] = {}
-        self._members: dict[Filter, _Shelf] = {}
+        self._members: dict[Filter, tuple[_Shelf, dict[str, object]]] = {}
         for filter in filters:
             self.add(filter)
 
@@ -207,12 +204,12 @@ class CoverIndex:
             shelf = self._shelf_by_tag[tag] = _new_shelf(kind, names)
             self._shelves.setdefault(attributes, {}).setdefault(values, []).append(shelf)
         shelf.add(filter)
-        self._members[filter] = shelf
+        self._members[filter] = shelf, fixed
 
     def remove(self, filter: Filter) -> None:
-        shelf = self._members.pop(filter, None)
-        if shelf is not None:
-            shelf.remove(filter)
+        member = self._members.pop(filter, None)
+        if member is not None:
+            member[0].remove(filter)
 
     def covers(self, filter: Filter) -> bool:
         """Whether a filter here covers `filter`, or equals it."""
@@ -220,13 +217,13 @@ class CoverIndex:
 
     def cover(self, filter: Filter) -> Filter | None:
         """A filter here that covers `filter` and does not equal it; narrow ones first."""
-        fixed, _ = _fixed(filter)
-        constraints = filter.constraints
+        own, fixed = self._members.get(filter) or (None, _fixed(filter)[0])
+        names = filter.constraints.keys()
         for attributes in self._parts(fixed):
             values = tuple([fixed[name] for name in attributes])
             for shelf in self._shelves[attributes].get(values, ()):
-                if all(name in constraints for name in shelf.open_attributes):
-                    found = shelf.cover(filter)
+                if names >= shelf.names:
+                    found = shelf.cover(filter, is_here=shelf is own)
                     if found is not None:
                         return found
         return None

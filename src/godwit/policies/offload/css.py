@@ -152,7 +152,7 @@ class _Boxes(_Shelf):
             edges = _edges(filter.constraints[attribute])
             if edges is None:
                 return None
-            row += [_rounded(edge[0]) for edge in edges]
+            row += [float(edge[0]) for edge in edges]
         return row
 
     def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
@@ -333,10 +333,3 @@ def _edges(constraint: Constraint) -> Edges | None:
     assert isinstance(numbers, OneOf), "a region of numbers"
     values = [value for value in numbers.values if not isinstance(value, str)]
     return (min(values), 0), (-max(values), 0)
-
-
-def _rounded(bound: Number) -> float:
-    try:
-        return float(bound)
-    except OverflowError:
-        return inf if bound > 0 else -inf

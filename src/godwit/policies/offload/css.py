@@ -30,8 +30,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, KeysView
-from itertools import combinations
 from math import inf
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -43,9 +43,9 @@ from godwit.content.values import Number, hash_key
 
 #: Filters of a shelf without order that a search looks at.
 SCAN_MAX = 1_000
-#: Subsets of the fixed attributes that are looked up one by one.
-SUBSETS_MAX = 256
 
+#: Attributes with one possible value, by name, and those values.
+Fixed: TypeAlias = tuple[tuple[str, ...], tuple[object, ...]]
 #: A bound: its place, and 1 if it is open.  Of two, the smaller leaves more room.
 Edge: TypeAlias = tuple[Number, int]
 #: Both bounds; the upper one negated, so that smaller is wider for both.
@@ -181,7 +181,8 @@ class CoverIndex:
     def __init__(self, filters: Iterable[Filter] = ()) -> None:
         self._shelves: dict[tuple[str, ...], dict[tuple[object, ...], list[_Shelf]]] = {}
         self._shelf_by_tag: dict[tuple[object, ...], _Shelf] = {}
-        self._members: dict[Filter, tuple[_Shelf, dict[str, object]]] = {}
+        self._members: dict[Filter, tuple[_Shelf | None, Fixed]] = {}
+        self._parts_of: dict[tuple[str, ...], list[tuple[tuple[str, ...], list[int]]]] = {}
         for filter in filters:
             self.add(filter)
 
@@ -196,19 +197,24 @@ class CoverIndex:
         if filter in self._members or not filter.is_satisfiable:
             return
         fixed, left = _fixed(filter)
-        attributes, values = tuple(fixed), tuple(fixed.values())
         kind, names = _kind(left)
-        tag = (attributes, values, kind, names)
+        tag = (fixed, kind, names)
         shelf = self._shelf_by_tag.get(tag)
         if shelf is None:
             shelf = self._shelf_by_tag[tag] = _new_shelf(kind, names)
-            self._shelves.setdefault(attributes, {}).setdefault(values, []).append(shelf)
+            attributes, values = fixed
+            if attributes not in self._shelves:
+                self._shelves[attributes] = {}
+                self._parts_of.clear()
+            shelves = self._shelves[attributes].setdefault(values, [])
+            # Narrow filters first: what leaves nothing open is the last.
+            shelves.insert(len(shelves) if kind == "list" else 0, shelf)
         shelf.add(filter)
         self._members[filter] = shelf, fixed
 
     def remove(self, filter: Filter) -> None:
         member = self._members.pop(filter, None)
-        if member is not None:
+        if member is not None and member[0] is not None:
             member[0].remove(filter)
 
     def covers(self, filter: Filter) -> bool:
@@ -218,23 +224,27 @@ class CoverIndex:
     def cover(self, filter: Filter) -> Filter | None:
         """A filter here that covers `filter` and does not equal it; narrow ones first."""
         own, fixed = self._members.get(filter) or (None, _fixed(filter)[0])
+        attributes, values = fixed
         names = filter.constraints.keys()
-        for attributes in self._parts(fixed):
-            values = tuple([fixed[name] for name in attributes])
-            for shelf in self._shelves[attributes].get(values, ()):
+        for part, places in self._parts_of.get(attributes) or self._parts(attributes):
+            some = values if part is attributes else tuple([values[place] for place in places])
+            for shelf in self._shelves[part].get(some, ()):
                 if names >= shelf.names:
                     found = shelf.cover(filter, is_here=shelf is own)
                     if found is not None:
                         return found
         return None
 
-    def _parts(self, fixed: dict[str, object]) -> Iterator[tuple[str, ...]]:
-        """The sets of attributes that filters here fix, and that are part of `fixed`."""
-        if 2 ** len(fixed) <= SUBSETS_MAX:
-            for size in range(len(fixed), -1, -1):
-                yield from (part for part in combinations(fixed, size) if part in self._shelves)
-        else:
-            yield from (part for part in self._shelves if fixed.keys() >= set(part))
+    def _parts(self, attributes: tuple[str, ...]) -> list[tuple[tuple[str, ...], list[int]]]:
+        """The sets of attributes that filters here fix and that are part of `attributes`.
+
+        Each with its places in `attributes`; the largest first.
+        """
+        known = set(attributes)
+        found = sorted((part for part in self._shelves if known.issuperset(part)), key=len)
+        parts = [(part, [attributes.index(name) for name in part]) for part in reversed(found)]
+        self._parts_of[attributes] = parts
+        return parts
 
 
 class CoveringSubscriptions:
@@ -278,17 +288,21 @@ def covering_set(filters: Iterable[Filter]) -> tuple[Filter, ...]:
     return tuple(CoveringSubscriptions(filters).css)
 
 
-def _fixed(filter: Filter) -> tuple[dict[str, object], list[tuple[str, Constraint]]]:
+def _fixed(filter: Filter) -> tuple[Fixed, list[tuple[str, Constraint]]]:
     """The attributes with one possible value, by name, with that value; and the others."""
-    fixed: dict[str, object] = {}
+    fixed: dict[str, object] = dict(filter.fixed_texts)
     left: list[tuple[str, Constraint]] = []
-    for name, constraint in sorted(filter.constraints.items()):
+    for name, constraint in filter.constraints.items():
+        if name in fixed:
+            continue
         value = constraint.only_value
         if value is None:
             left.append((name, constraint))
         else:
             fixed[name] = hash_key(value)
-    return fixed, left
+    attributes = tuple(sorted(fixed))
+    left.sort(key=itemgetter(0))
+    return (attributes, tuple([fixed[name] for name in attributes])), left
 
 
 def _kind(left: list[tuple[str, Constraint]]) -> tuple[str, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Output offload: subscriptions that the acceptor covers move first, then others.
 
 Paper    Cheung, thesis 4.3.3, algorithms 2 to 4.
-Words    Phase-I, types I to III, Phase-II -> `Phase`; ignoreSet -> groups that were dropped.
+Words    Phase-I, types I to III, Phase-II -> `OffloadPhase`; ignoreSet -> groups that were dropped.
 
     Phase I   groups of which the acceptor receives everything already: no new input for it
               I    all its clients can go, and the offloader's input falls
@@ -42,7 +42,7 @@ from godwit.policies.offload.report_cards import (
 from godwit.policies.offload.report_pools import ReportPools
 
 
-class Phase(IntEnum):
+class OffloadPhase(IntEnum):
     """The lists of reports; those of phase I in the order of their use."""
 
     TYPE_I = 0
@@ -52,33 +52,33 @@ class Phase(IntEnum):
 
 
 #: Phase I, in the order of use.
-TYPES = (Phase.TYPE_I, Phase.TYPE_II, Phase.TYPE_III)
+TYPES = (OffloadPhase.TYPE_I, OffloadPhase.TYPE_II, OffloadPhase.TYPE_III)
 
 
 class OutputOffload:
     def __init__(self, offloading: Offloading) -> None:
         self._offloading = offloading
-        self._pools = ReportPools(offloading, self._phase, len(Phase))
+        self._pools = ReportPools(offloading, self._phase, len(OffloadPhase))
 
     def plan(self) -> OffloadPlan:
         offloading = self._offloading
         self._run_phase_1()
         while not offloading.is_done:
             if self._inputs_are_balanced:
-                waiting = self._pools.best(Phase.PHASE_II)
+                waiting = self._pools.best(OffloadPhase.PHASE_II)
                 return offloading.plan(INPUTS_BALANCED if waiting else None)
             if not self._run_phase_2():
                 break
             self._run_phase_1()
         return offloading.plan()
 
-    def _phase(self, report: ReportCard) -> Phase:
+    def _phase(self, report: ReportCard) -> OffloadPhase:
         if not report.is_covered:
-            return Phase.PHASE_II
+            return OffloadPhase.PHASE_II
         if not report.saved_bits:
-            return Phase.TYPE_III
+            return OffloadPhase.TYPE_III
         is_all = report.k == self._offloading.traffic.clients[report.group]
-        return Phase.TYPE_I if is_all else Phase.TYPE_II
+        return OffloadPhase.TYPE_I if is_all else OffloadPhase.TYPE_II
 
     def _run_phase_1(self) -> None:
         while not self._offloading.is_done:
@@ -92,7 +92,7 @@ class OutputOffload:
         """Whether something moved."""
         moved = False
         while not self._offloading.is_done and not self._inputs_are_balanced:
-            report = self._pools.best(Phase.PHASE_II)
+            report = self._pools.best(OffloadPhase.PHASE_II)
             if report is None:
                 break
             moved = True

@@ -110,10 +110,15 @@ class ReportPools:
         pair, output = self._offloading.pair, self._output
         while output and not pair.fits_output(-output[0][0]):
             self._file_if_present(heappop(output))
-        for added_bits, heap in self._engine.items():
+        for added_bits, heap in list(self._engine.items()):
             added = added_bits * self._offloading.rate
-            while heap and not pair.fits_engine(added, int(-heap[0][0])):
+            while heap:
+                figure, group, serial = heap[0]
+                if self._serials.get(group) == serial and pair.fits_engine(added, int(-figure)):
+                    break
                 self._file_if_present(heappop(heap))
+            if not heap:
+                del self._engine[added_bits]
 
     def _file_if_present(self, entry: tuple[float, int, int]) -> None:
         _, group, serial = entry

@@ -226,6 +226,14 @@ class Pinged(msgspec.Struct, frozen=True):
     """Round-trip times by broker; brokers that did not answer are missing."""
 
 
+@final
+class OperatorCommand(msgspec.Struct, frozen=True):
+    """An operator tells a module what to do; each module says which commands it knows."""
+
+    module: str
+    command: str
+
+
 Stimulus: TypeAlias = (
     Received
     | TimerFired
@@ -242,4 +250,5 @@ Stimulus: TypeAlias = (
     | Pinged
     | LinkAway
     | NameStimulus
+    | OperatorCommand
 )

@@ -46,16 +46,17 @@ from godwit.broker.stimuli import (
     LocalClient,
     Module,
     Neighbour,
+    OperatorCommand,
     Pinged,
     Received,
     Started,
     TimerFired,
 )
-from godwit.content.messages import Message, Notice, Publication, is_control_content, size_bytes
+from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.resources import BrokerResources, LinkOptions
-from godwit.simulation.servers import Server
+from godwit.simulation.servers import Server, goes_first
 
 #: What keeps its place behind messages, and takes the engine no time.
 InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
@@ -225,6 +226,10 @@ class SimulatedBroker:
         self._adopt(broker)
         self.start()
 
+    def command(self, module: str, command: str) -> None:
+        """An operator tells a module what to do."""
+        self._stimulate(OperatorCommand(module, command))
+
     def perform(self, effects: Sequence[Effect]) -> None:
         """Perform effects that did not come from the broker: an operator asks for them."""
         self._perform(effects, self._agenda.now_s, 0)
@@ -327,7 +332,9 @@ class SimulatedBroker:
         self._matching_delay_s = self._resources.matching_delay_s(subscriptions)
         self._engine_bytes = self._resources.engine_bytes(subscriptions)
 
-    def _stimulate(self, stimulus: Started | TimerFired | Pinged | InOrder) -> None:
+    def _stimulate(
+        self, stimulus: Started | TimerFired | Pinged | OperatorCommand | InOrder
+    ) -> None:
         """Handle a stimulus that is not a message: it takes no time."""
         now_s = self._agenda.now_s
         if isinstance(stimulus, ClientLeft):
@@ -476,8 +483,3 @@ def _carried(effect: Outgoing | Received) -> Message | Notice:
     if isinstance(effect, Send | Received):
         return effect.message
     return effect.publication if isinstance(effect, Deliver) else effect.notice
-
-
-def goes_first(message: Message | Notice) -> bool:
-    """Whether a message overtakes others: by its content, which is set before the stamp."""
-    return isinstance(message, Publication) and is_control_content(message.content)

@@ -33,7 +33,7 @@ from godwit.policies.offload.adaptive_pie import (
     plain_filter,
 )
 from godwit.policies.offload.broker_load import OffloadAction, load_account
-from godwit.policies.offload.detection import Candidate, Triggers, utilisation_max
+from godwit.policies.offload.detection import Candidate, Triggers
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.load_status import LoadStatus, StatusEvent
 from godwit.policies.offload.mediation import Mediator, SessionMessage
@@ -261,7 +261,7 @@ class EdgeBalancer:
         self.known.drop_expired(now_s)
         if context.status.status is LoadStatus.BUSY or mediator.session is not None:
             return []
-        self._update_availability()
+        context.update_availability()
         requests = self._with_news([], now_s)
         if mediator.is_paused:
             return requests
@@ -277,14 +277,6 @@ class EdgeBalancer:
         if candidates:
             requests += mediator.ask(candidates, now_s, overloaded=bool(actions))
         return [*requests, *self._call_for_help(now_s)]
-
-    def _update_availability(self) -> None:
-        context = self._context
-        info = context.averages.info()
-        is_high = utilisation_max(info) > context.settings.lower_overload_threshold
-        event = StatusEvent.EXCEEDED if is_high else StatusEvent.RELIEVED
-        if context.status.permits(event):
-            context.status.apply(event)
 
     def _imbalances(self) -> list[Candidate]:
         """Step 2, unless brokers that are overloaded come first."""
@@ -318,7 +310,7 @@ class EdgeBalancer:
         if not self._is_steady(first, last):
             context.averages.forget()
             return []  # `_with_news` sets the alarm again.
-        is_high = utilisation_max(info) > context.settings.lower_overload_threshold
+        is_high = context.is_high
         context.status.apply(StatusEvent.SETTLED_HIGH if is_high else StatusEvent.SETTLED)
         prediction, self.mediator.prediction = self.mediator.prediction, None
         return [] if prediction is None else [achieved(prediction, info)]

@@ -13,9 +13,10 @@ from godwit.content.filters import Filter
 from godwit.policies.offload.alarms import Alarms
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
 from godwit.policies.offload.control_post import ControlPost
+from godwit.policies.offload.detection import utilisation_max
 from godwit.policies.offload.holds import Holds
 from godwit.policies.offload.load_averages import LoadAverages
-from godwit.policies.offload.load_status import StatusMachine
+from godwit.policies.offload.load_status import StatusEvent, StatusMachine
 from godwit.policies.offload.mediation_messages import MediationMessage, send
 from godwit.policies.offload.settings import BalancingSettings
 
@@ -68,6 +69,18 @@ class EdgeContext:
         self, action: str, subject: str, target: str, reason: Mapping[str, float | str]
     ) -> Decision:
         return Decision(action, subject, self.broker, target, reason)
+
+    @property
+    def is_high(self) -> bool:
+        """Whether a utilisation exceeds the lower threshold."""
+        threshold = self.settings.lower_overload_threshold
+        return utilisation_max(self.averages.info()) > threshold
+
+    def update_availability(self) -> None:
+        """Change between OK and N/A, if the load says so."""
+        event = StatusEvent.EXCEEDED if self.is_high else StatusEvent.RELIEVED
+        if self.status.permits(event):
+            self.status.apply(event)
 
     @property
     def queueing_s(self) -> float:

@@ -7,7 +7,9 @@ Claim    Sessions of disjoint pairs of brokers do not know of each other, and ca
 
 Departs  1. A broker whose own request is outstanding answers BUSY (open).
          2. If two brokers request each other, the request of the lower name counts (open).
-         3. A late agreement is answered with SessionEnd: the acceptor need not wait for its timer.
+         3. The acceptor's answer has its present load: if the difference is gone, the next broker is
+            asked.  What a PIE said may be half a minute old.
+         4. A late agreement is answered with SessionEnd: the acceptor need not wait for its timer.
 Tested   tests/policies/offload/test_mediation.py.
 
 M1  A broker is BUSY exactly while it is in a session that both sides agreed to.
@@ -24,7 +26,7 @@ from godwit.broker.modules import Request
 from godwit.broker.stimuli import Hop
 from godwit.content.messages import Publication
 from godwit.policies.offload.accepting import Accepting
-from godwit.policies.offload.detection import Candidate, utilisation_max
+from godwit.policies.offload.detection import Candidate
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.holds import BlockedPairs
 from godwit.policies.offload.load_status import LoadStatus, StatusEvent
@@ -139,6 +141,9 @@ class Mediator:
             return []
         if reply.status is not LoadStatus.OK or reply.info is None:
             return self._request_next(now_s)
+        if not session.is_worthwhile(reply.info):
+            changed = SessionEnd(session=session.session, reason="the loads have changed")
+            return [*self._context.send(session.partner, changed), *self._request_next(now_s)]
         self._candidates.clear()
         self.sessions += 1
         return session.on_agreed(reply, now_s)
@@ -154,6 +159,7 @@ class Mediator:
             self.session = session = None
         if session is not None or self.is_paused:
             return self._refuse(sender, request, LoadStatus.BUSY)
+        context.update_availability()  # The last detection may be a while ago.
         if context.status.status is not LoadStatus.OK:
             return self._refuse(sender, request, context.status.status)
         accepting = Accepting(context, sender, request)
@@ -241,10 +247,7 @@ class Mediator:
             context.averages.forget()
             self.prediction = ending.prediction
             return
-        is_high = (
-            utilisation_max(context.averages.info()) > context.settings.lower_overload_threshold
-        )
-        context.status.apply(StatusEvent.ENDED_HIGH if is_high else StatusEvent.ENDED)
+        context.status.apply(StatusEvent.ENDED_HIGH if context.is_high else StatusEvent.ENDED)
 
     def _report_of(self, session: Offloading | Accepting, ending: Ending) -> Request:
         reason: dict[str, float | str] = {

@@ -34,7 +34,7 @@ from godwit.broker.stimuli import Hop
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication, is_control_filter
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
-from godwit.policies.offload.detection import Candidate
+from godwit.policies.offload.detection import Candidate, Triggers
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.load_status import StatusEvent
 from godwit.policies.offload.mediation_messages import (
@@ -111,6 +111,15 @@ class Offloading:
         deadline_s = now_s + self._context.settings.reply_timeout_s
         return self._context.alarms.set(REPLY, deadline_s)
 
+    def is_worthwhile(self, remote: BrokerInfo) -> bool:
+        """Whether this broker is still the heavier one, by enough."""
+        own = PieValues.of(self._context.averages.info())
+        triggers = Triggers.local_of(self._context.settings)
+        if self._overloaded:
+            return True
+        difference = own.difference(PieValues.of(remote), self.action, triggers.normalization_s)
+        return difference > triggers.of(self.action)
+
     # -- sampling ------------------------------------------------------------------------------
 
     def on_agreed(self, reply: LbReply, now_s: float) -> list[Request]:
@@ -129,7 +138,7 @@ class Offloading:
             self._css,
             samples_max=context.settings.press_samples,
             now_s=now_s,
-            immovable=self._immovable(now_s),
+            staying=self._staying(now_s),
         )
         context.watch(True)
         reason: dict[str, float | str] = {
@@ -143,7 +152,7 @@ class Offloading:
             context.alarms.set(SAMPLING, now_s + context.settings.press_timeout_s),
         ]
 
-    def _immovable(self, now_s: float) -> frozenset[str]:
+    def _staying(self, now_s: float) -> frozenset[str]:
         """Clients that publish here would take their advertisements along; others are held."""
         return self._context.holds.held(now_s) | frozenset(self._context.view.publishers())
 
@@ -253,6 +262,8 @@ class Offloading:
         return self._context.report(action, client, self.partner, reason)
 
     def on_departed(self, client: str) -> None:
+        if self._press is not None:
+            self._press.on_departed(client)
         if client in self._asked:
             self._departed.add(client)
             self._over_if_all_left()

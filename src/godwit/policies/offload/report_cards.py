@@ -30,7 +30,7 @@ def plan_offload(action, local, remote, css, sampled, settings, *, overloaded, r
     diff = metric(a) - metric(b)
     chosen = []
     order = sorted(
-        (c for c in sampled.subs if c not in sampled.immovable),
+        (c for c in sampled.subs if c not in sampled.staying),
         key=lambda c: (-sampled.bytes_by_client.get(c, 0), c),
     )
     if action is OffloadAction.MATCH:

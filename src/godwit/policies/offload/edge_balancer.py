@@ -202,12 +202,14 @@ class EdgeBalancer:
         info = self._context.averages.info()
         values = PieValues.of(info)
         status = self._context.status.status
+        in_session = status in (LoadStatus.BUSY, LoadStatus.STABILIZING)
         if self.mediator.is_paused and status is LoadStatus.OK:
             status = LoadStatus.BUSY  # It would refuse.
         details = PieDetails(
             info,
             balanced=detection.balanced_set(values, self.known, self._triggers),
             sessions=self.mediator.sessions,
+            in_session=in_session,
         )
         return Pie(self._context.broker, self.cluster, status, values, details)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from tests.policies.offload.by_hand import Scene
 from tests.policies.offload.loads import pie
-from tests.policies.offload.scenes import Scene
 
 from godwit.content.messages import Publication
 from godwit.overlay.topology import Topology, peer, topology
@@ -25,9 +25,7 @@ STEADY = BalancingSettings(
 EDGES = ("B11", "B12", "B21", "B22")
 
 
-def clusters(
-    *outputs: float, shape: Topology = TWO, settings: BalancingSettings = STEADY
-) -> Scene:
+def clusters(*outputs: float, shape: Topology = TWO, settings: BalancingSettings = STEADY) -> Scene:
     """The first cluster is heavier by default; the edge brokers of each are balanced."""
     scene = Scene(shape, settings, quiet=("PIE",))
     for name, output in zip(EDGES, outputs or (0.5, 0.5, 0.1, 0.1), strict=True):
@@ -35,7 +33,7 @@ def clusters(
     return scene
 
 
-def heads(scene: Scene, story: list[str]) -> list[str]:
+def heads(story: list[str]) -> list[str]:
     """The lines in which heads say or do something."""
     return [line for line in story if line.startswith(("B10", "B20"))]
 
@@ -47,7 +45,7 @@ def foreign(scene: Scene, broker: str) -> object:
 def begun() -> Scene:
     scene = clusters()
     scene.wait(59.0)
-    assert heads(scene, scene.wait(1.5)) == [
+    assert heads(scene.wait(1.5)) == [
         "B10 -> B20: GlobalRequest",
         "B20 -> B10: GlobalReply",
         "B20 reports global session",
@@ -93,7 +91,7 @@ def test_it_ends_after_three_rounds_without_a_session() -> None:
     scene = begun()
     for name in EDGES:
         scene.command(name, "pause")
-    story = heads(scene, scene.wait(245.0))
+    story = heads(scene.wait(245.0))
     ended = [line for line in story if "reports" in line]
     assert ended[0] == "B10 reports global ended no session in 3 rounds"
     assert [foreign(scene, name) for name in EDGES] == [None] * 4
@@ -101,7 +99,7 @@ def test_it_ends_after_three_rounds_without_a_session() -> None:
 
 def test_it_ends_after_its_time() -> None:
     scene = clusters(settings=replace(STEADY, global_rounds_max=2))
-    story = heads(scene, scene.wait(300.0))
+    story = heads(scene.wait(300.0))
     assert "B10 reports global ended it has taken its time; others get their turn" in story
 
 
@@ -233,14 +231,14 @@ def test_a_global_pie_has_the_means_and_goes_one_hop() -> None:
     scene.load("B11", output=0.4, input=0.2)
     scene.load("B12", output=0.2)
     scene.wait(50.0)
-    sender, last = [each for each in pies(scene) if each[0] == "B10"][-1]
+    _, last = [each for each in pies(scene) if each[0] == "B10"][-1]
     assert last.content["output"] == pytest.approx(0.3)
     assert last.content["input"] == pytest.approx(0.1)
     assert last.ttl_hops == 1
     known = scene.modules["B20"].account(0.0)["known"]
-    assert [each["broker"] for each in known] == ["B10", "B30"]  # type: ignore[index, attr-defined]
+    assert [each["broker"] for each in known] == ["B10", "B30"]  # type: ignore[attr-defined]
     known = scene.modules["B30"].account(0.0)["known"]
-    assert [each["broker"] for each in known] == ["B20"]  # type: ignore[index, attr-defined]
+    assert [each["broker"] for each in known] == ["B20"]  # type: ignore[attr-defined]
 
 
 def test_a_head_without_edges_hands_it_on_one_hop_more() -> None:
@@ -257,7 +255,7 @@ def test_a_head_without_edges_hands_it_on_one_hop_more() -> None:
         scene.load(name, output=0.2)
     scene.wait(50.0)
     found = scene.modules["B30"].account(0.0)["known"]
-    assert [each["broker"] for each in found] == ["B10"]  # type: ignore[index, attr-defined]
+    assert [each["broker"] for each in found] == ["B10"]  # type: ignore[attr-defined]
     assert all(publication.content["via"] in ("", "B20", "B40") for _, publication in pies(scene))
     found = scene.modules["B50"].account(0.0)["known"]
     assert found == [], "three hops are too far: it is handed on once"

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from msgspec.structs import replace
-from tests.policies.offload.scenes import STAR, Scene
+from tests.policies.offload.by_hand import STAR, Scene
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import Notify

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from tests.policies.offload.by_hand import FixedMeters
 from tests.policies.offload.loads import info
-from tests.policies.offload.scenes import FixedMeters
 
 from godwit.broker.core import Broker
 from godwit.broker.meters import Load, Meters
@@ -159,7 +161,7 @@ def test_a_pair_is_blocked_for_twice_as_long_each_time() -> None:
         if pairs.next_detection([candidate]):
             tried.append(detection)
             pairs.block("B2", OUTPUT)
-    gaps = [after - before for before, after in zip(tried, tried[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(tried)]
     assert gaps == [2, 3, 5, 9, 17, 17, 17, 17]
     assert max(gaps) == BLOCKED_MAX + 1
 

@@ -38,9 +38,7 @@ def test_shortcuts_do_not_count() -> None:
     ("shape", "heads"),
     [
         pytest.param(peer(clusters=1, edges=4), {"B0": 4}, id="LS1"),
-        pytest.param(
-            peer(clusters=4, edges=2), {"B10": 2, "B20": 2, "B30": 2, "B40": 2}, id="LS6"
-        ),
+        pytest.param(peer(clusters=4, edges=2), {"B10": 2, "B20": 2, "B30": 2, "B40": 2}, id="LS6"),
         pytest.param(
             peer(clusters=5, edges=1, fanout=4), {f"B{n}0": 1 for n in (1, 2, 3, 4, 5)}, id="a star"
         ),

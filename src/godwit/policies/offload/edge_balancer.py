@@ -39,7 +39,7 @@ from godwit.policies.offload.load_status import LoadStatus, StatusEvent
 from godwit.policies.offload.mediation import Mediator, SessionMessage
 from godwit.policies.offload.mediation_messages import EdgeRequest, PieLease
 from godwit.policies.offload.mediation_messages import MediationMessage as Message
-from godwit.policies.offload.offloading import SESSION_ALARMS
+from godwit.policies.offload.offloader_session import SESSION_ALARMS
 from godwit.policies.offload.outcomes import achieved
 from godwit.policies.offload.pie import (
     LOCAL_PIE,

@@ -72,10 +72,12 @@ from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Goodbye, Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
 from godwit.runtime.giving_up import SAID_GOODBYE
+from godwit.runtime.live_meters import LiveMeters, LoadSampler, ReadFigures
 from godwit.runtime.node_links import NodeLinks
 from godwit.runtime.node_names import NodeNames, left
 from godwit.runtime.node_tracer import Tracer
 from godwit.runtime.outbox import Outbox
+from godwit.runtime.output_limiter import OutputLimiter
 from godwit.runtime.peer_reader import Arrived, PeerReader
 from godwit.runtime.pings import Pinging
 from godwit.runtime.port import ClientPort, LinkPort, Port
@@ -96,7 +98,7 @@ class BrokerNode:
         broker: Broker,
         *,
         limits: Limits,
-        output_bandwidth_bytes_s: float,
+        limiter: OutputLimiter | None = None,
         secret: str = "",
         neighbours: Iterable[str] = (),
         addresses: Iterable[str] = (),
@@ -105,8 +107,9 @@ class BrokerNode:
         self.broker = broker
         self.name = broker.name
         self.limits = limits
+        self.limiter = limiter
+        assert isinstance(broker.meters, LiveMeters), "the driver closes their windows"
         self.meters = broker.meters
-        self.output_bandwidth_bytes_s = output_bandwidth_bytes_s
         self.tracer: Tracer | None = None
         self.ports: dict[Hop, Port] = {}
         self.handled: Counter[str] = Counter()
@@ -115,6 +118,7 @@ class BrokerNode:
         """Publications that were not passed on, by reason; of present ports only those dropped
         before their queues."""
         self.outbox = Outbox(self.ports, self.dropped, self._arrange)
+        self.sampler = LoadSampler(self, self.meters)
         self.decisions: Counter[tuple[str, str]] = Counter()
         """Decisions of policies, by policy and action."""
         self.isolations = 0
@@ -139,19 +143,17 @@ class BrokerNode:
         """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
         self._ended: set[str] = set()
         """Streams of clients that have ended meanwhile: they are not of an earlier run."""
-        # Figures of the current read.
-        self._messages = 0
-        self._publications = 0
-        self._bytes = 0
-        self._read_start_s = 0.0
         # Wall-clock time that never goes back: comparable between processes, fit for intervals.
         self._clock_offset_s = time.time() - time.monotonic()
+        delays = broker.delays if broker.modules else None
+        self.figures = ReadFigures(self.meters, delays, self.now_s)
 
     def now_s(self) -> float:
         return time.monotonic() + self._clock_offset_s
 
     def start(self) -> None:
         self.stimulate(Started())
+        self.sampler.start()
         asyncio.get_running_loop().call_later(self.limits.link_s, self._on_known)
 
     # -- messages ------------------------------------------------------------------------------
@@ -163,8 +165,10 @@ class BrokerNode:
             for arrived in run:
                 self._recovery.hold(source, arrived)
             return
-        now_s = self._count(len(run), sum([len(body) for *_, body in run]))
-        self._publications += len(run)
+        figures = self.figures
+        now_s = figures.count(len(run), sum([len(body) for *_, body in run]))
+        figures.publications += len(run)
+        source.traffic.has_published = True
         stamp = None if source.is_link else stamp_of(now_s)
         left = iter(run)
         try:
@@ -183,7 +187,7 @@ class BrokerNode:
         if self._recovery is not None and isinstance(message, Sweep):
             self._recovery.hold(source, (message, hops, body))
             return
-        now_s = self._count(1, len(body))
+        now_s = self.figures.count(1, len(body))
         self.handled[type(message).__name__] += 1
         if isinstance(message, ResyncDone) and message.scope is ResyncScope.NOT_ALL:
             assert isinstance(source, LinkPort)
@@ -192,35 +196,19 @@ class BrokerNode:
         received = Received(message, source.hop, hops if source.is_link else 0)
         self.outbox.perform(self._handle(received, now_s))
 
-    def _count(self, messages: int, size_bytes: int) -> float:
-        """Count messages of this read; the result is their time, that of the first."""
-        if not self._messages:
-            self._read_start_s = self.now_s()
-        self._messages += messages
-        self._bytes += size_bytes
-        return self._read_start_s
-
     def finish_read(self, source: Port) -> None:
         """Write what the messages of this read caused, and acknowledge what can be."""
         positions = self.outbox.write()
         recovery = self._recovery
         if recovery is None or not recovery.holds(source):
-            self.outbox.on_handled(source, self._bytes, positions)
-        if self._messages:
-            self._meter()
+            self.outbox.on_handled(source, self.figures.size_bytes, positions)
+        figures, connection = self.figures, source.connection
+        if figures.messages or figures.has_answers:
+            if figures.publications:
+                self.handled[Publication.__name__] += figures.publications
+            figures.finish(time.monotonic() if connection is None else connection.read_start_s)
         if recovery is not None:
             self._end_recovery_if_over(recovery)
-
-    def _meter(self) -> None:
-        """Feed the meters with the figures of one read."""
-        now_s = self.now_s()
-        serving_s = now_s - self._read_start_s
-        self.meters.on_handled(self._publications, self._bytes, serving_s, now_s, self._messages)
-        if self.broker.modules:
-            self.broker.delays.on_matched(0.0, serving_s / self._messages)
-        if self._publications:
-            self.handled[Publication.__name__] += self._publications
-        self._messages = self._publications = self._bytes = 0
 
     def _handle(self, stimulus: Stimulus, now_s: float) -> list[Effect]:
         if self.tracer is None:
@@ -260,6 +248,8 @@ class BrokerNode:
     # -- other frames --------------------------------------------------------------------------
 
     def on_acknowledged(self, source: Port, received: int) -> None:
+        if received != source.stream.acknowledged:  # Else it is a heartbeat.
+            self.figures.has_answers = True
         source.stream.acknowledge(received)
         self.outbox.on_acknowledged(source)
         if self.channels is not None:
@@ -426,6 +416,7 @@ class BrokerNode:
         if self._recovery is not None:
             self._recovery.forget(port)
         port.close(reason)
+        self.sampler.on_removed(port)
         if isinstance(port, LinkPort):
             self.links.on_removed(port, reason, for_good=for_good)
         self.outbox.close(port)
@@ -487,6 +478,8 @@ class BrokerNode:
         is_complete = self.broker.routing.is_complete
         self.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
         for source, messages in recovery.all():
+            if source.connection is not None:
+                source.connection.read_start_s = time.monotonic()  # It is as if they came now.
             for message, hops, body in messages:
                 if isinstance(message, Publication):  # One by one: they are not sent again.
                     self.receive_run(source, [(message, hops, body)])

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Self, assert_never
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
-from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkKind, Neighbour
@@ -33,6 +32,8 @@ from godwit.protocol.connection import Connection
 from godwit.runtime.admission import Admission
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.dialling import Dialler
+from godwit.runtime.live_meters import LiveMeters, resident_bytes
+from godwit.runtime.output_limiter import OutputLimiter
 from godwit.runtime.settings import BrokerSettings, NetworkSettings
 from godwit.runtime.stopping import STOPPING, hang_up, say_goodbye
 from godwit.sharing.gateway import Gateway
@@ -246,13 +247,16 @@ def make_node(
         # Links are added when they are up.
         routing=overlay(network.overlay)(Place(settings.id, expected=expected)),
         modules=modules,
-        meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
+        meters=LiveMeters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
         codec_checks_values=True,
     )
+    if settings.memory_bytes is not None:
+        available_bytes = settings.memory_bytes
+        broker.memory_utilisation = lambda: resident_bytes() / available_bytes
     node = BrokerNode(
         broker,
         limits=network.limits,
-        output_bandwidth_bytes_s=bandwidth,
+        limiter=OutputLimiter(bandwidth) if settings.limit_output else None,
         secret=network.secret,
         neighbours=neighbours,
         addresses=addresses,

@@ -41,6 +41,7 @@ from typing import Annotated
 import msgspec
 
 from godwit.api import coordinator_api, datacluster_api
+from godwit.broker.meters import WINDOW_S
 from godwit.config import checked, read
 from godwit.content.geography import GeoPoint
 from godwit.distribution import install_hint
@@ -108,6 +109,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A client that is asked to move stays if it has not arrived by then; of several, each may
     take so long as all of them together, one after the other (the thesis's N x 5 s)."""
 
+    load_window_s: Annotated[float, msgspec.Meta(ge=0.1, le=3_600)] = WINDOW_S
+    """The load of a broker is that of the last complete window of this length."""
+
 
 class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What brokers record, and where."""
@@ -154,6 +158,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     output_bandwidth_bytes_s: Annotated[float, msgspec.Meta(gt=0)] = 125_000_000.0
     """What the broker's network takes; its output utilisation is measured against it."""
+
+    limit_output: bool = False
+    """Whether the broker itself sends no more than `output_bandwidth_bytes_s`."""
+
+    memory_bytes: Bytes | None = None
+    """What the process should use at most; its memory utilisation is measured against it.  It is
+    not limited."""
 
 
 #: The settings of a service, which checks them itself.

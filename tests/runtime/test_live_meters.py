@@ -41,7 +41,7 @@ def handled(meters: LiveMeters, publications: int, serving_s: float) -> None:
 
 def test_input_utilisation_exceeds_one_while_a_backlog_grows() -> None:
     """A broker that takes 0.1 s for each can handle ten in a second; thirty arrive."""
-    meters = LiveMeters(output_bandwidth_bytes_s=BANDWIDTH, now_s=0.0)
+    meters = LiveMeters(output_bandwidth_bytes_s=BANDWIDTH, window_s=1.0, now_s=0.0)
     assert meters.load(5.0) == IDLE
 
     handled(meters, 10, serving_s=1.0)
@@ -60,7 +60,7 @@ def test_input_utilisation_exceeds_one_while_a_backlog_grows() -> None:
 
 
 def test_a_window_is_as_long_as_it_was() -> None:
-    meters = LiveMeters(output_bandwidth_bytes_s=BANDWIDTH, now_s=100.0)
+    meters = LiveMeters(output_bandwidth_bytes_s=BANDWIDTH, window_s=1.0, now_s=100.0)
     handled(meters, 10, serving_s=1.0)
     meters.close(LoadSample(messages_out=5, bytes_out=1_000), 104.0)
 
@@ -85,7 +85,7 @@ def test_a_window_is_as_long_as_it_was() -> None:
     ],
 )
 def test_output_utilisation(before: int, sample: LoadSample, expected: float) -> None:
-    meters = LiveMeters(output_bandwidth_bytes_s=BANDWIDTH, now_s=0.0)
+    meters = LiveMeters(output_bandwidth_bytes_s=BANDWIDTH, window_s=1.0, now_s=0.0)
     meters.close(LoadSample(backlog_bytes=before), 1.0)
     meters.close(sample, 2.0)
     assert meters.last.output_utilisation == pytest.approx(expected)

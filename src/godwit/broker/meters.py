@@ -55,12 +55,15 @@ class Meters:
         "_window_s",
         "last",
         "output_bandwidth_bytes_s",
+        "window_s",
     )
 
     def __init__(
         self, *, output_bandwidth_bytes_s: float, window_s: float = WINDOW_S, now_s: float = 0.0
     ) -> None:
         self.output_bandwidth_bytes_s = output_bandwidth_bytes_s
+        self.window_s = window_s
+        """How long a window should be."""
         self._window_s = window_s
         self._window_end_s = now_s + window_s
         self._backlog_bytes = 0

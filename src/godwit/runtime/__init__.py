@@ -21,6 +21,8 @@ dialling.py       keeps a link to a neighbour
 server.py         one process: sockets, signals, graceful stop
 stopping.py       how a broker leaves its peers
 broker_http.py    /metrics, /healthz, /routing, /move
+balancing_http.py  /balancing, and the metrics of the load balancer
+decision_log.py   decisions of policies: logged, counted, added up
 port_outlet.py    results of channels leave by the port of a client
 client_moves.py   clients are asked to move to other brokers
 pings.py          clients are asked for their round-trip times to other brokers

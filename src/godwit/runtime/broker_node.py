@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
 from typing import assert_never
 
-from msgspec.structs import asdict
-
 from godwit.broker.core import Broker
 from godwit.broker.effects import (
     CloseLink,
@@ -71,6 +69,7 @@ from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Goodbye, Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
+from godwit.runtime.decision_log import Decisions
 from godwit.runtime.giving_up import SAID_GOODBYE
 from godwit.runtime.live_meters import LiveMeters, LoadSampler, ReadFigures
 from godwit.runtime.node_links import NodeLinks
@@ -119,8 +118,10 @@ class BrokerNode:
         before their queues."""
         self.outbox = Outbox(self.ports, self.dropped, self._arrange)
         self.sampler = LoadSampler(self, self.meters)
-        self.decisions: Counter[tuple[str, str]] = Counter()
+        self.decisions = Decisions()
         """Decisions of policies, by policy and action."""
+        self.control: Counter[tuple[str, str]] = Counter()
+        """Control publications of policies, by policy and class."""
         self.isolations = 0
         """Isolations of clients whose ports are closed."""
         self.refused = 0
@@ -226,6 +227,8 @@ class BrokerNode:
         loop = asyncio.get_running_loop()
         match effect:
             case Submit(module=module, message=message):
+                if isinstance(message, Publication):
+                    self.control[module, str(message.content.get("class"))] += 1
                 loop.call_soon(self.stimulate, Received(message, Module(module)))
             case SetTimer(module=module, name=name, at_s=at_s):
                 delay_s = max(0.0, at_s - self.now_s())
@@ -236,8 +239,7 @@ class BrokerNode:
                 if port is not None:
                     self.outbox.touch(port)
             case Report(policy=policy, decision=decision):
-                self.decisions[policy, decision.action] += 1
-                log.info("decided", extra={"policy": policy, **asdict(decision)})
+                self.decisions.record(policy, decision)
             case OpenLink() | CloseLink():
                 loop.call_soon(self.on_link_effect, effect)
             case NameGranted() | NameLost() | NameContested():

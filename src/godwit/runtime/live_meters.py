@@ -40,7 +40,6 @@ from godwit.broker.meters import Meters
 from godwit.broker.stimuli import Hop
 from godwit.protocol.frames import HEADER
 from godwit.runtime.port import Port
-from godwit.runtime.settings import Limits
 
 #: A timer that fires earlier than this share of a window belongs to a loop in virtual time: the
 #: clock of the meters has not advanced with it, and the window stays open.
@@ -69,8 +68,9 @@ class LiveMeters(Meters):
 
     __slots__ = ("_mean_bytes", "_start_s", "_waiting")
 
-    def __init__(self, *, output_bandwidth_bytes_s: float, now_s: float) -> None:
-        super().__init__(output_bandwidth_bytes_s=output_bandwidth_bytes_s, window_s=inf)
+    def __init__(self, *, output_bandwidth_bytes_s: float, window_s: float, now_s: float) -> None:
+        super().__init__(output_bandwidth_bytes_s=output_bandwidth_bytes_s, window_s=window_s)
+        self._window_end_s = inf  # They are closed from outside.
         self._start_s = now_s
         self._waiting = 0.0
         self._mean_bytes = inf
@@ -147,7 +147,6 @@ class ReadFigures:
 class SampledNode(Protocol):
     """What the sampler needs of a node."""
 
-    limits: Limits
     ports: dict[Hop, Port]
     is_stopping: bool
 
@@ -160,16 +159,15 @@ class LoadSampler:
     def __init__(self, node: SampledNode, meters: LiveMeters) -> None:
         self._node = node
         self._meters = meters
-        self._window_s = node.limits.load_window_s
         self._gone_messages = self._gone_bytes = 0
 
     def start(self) -> None:
-        asyncio.get_running_loop().call_later(self._window_s, self._on_timer)
+        asyncio.get_running_loop().call_later(self._meters.window_s, self._on_timer)
 
     def _on_timer(self) -> None:
         if self._node.is_stopping:
             return
-        if self._meters.age_s(self._node.now_s()) >= WINDOW_SHARE_MIN * self._window_s:
+        if self._meters.age_s(self._node.now_s()) >= WINDOW_SHARE_MIN * self._meters.window_s:
             self.close_window()
         self.start()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import socket
 import time
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay import overlay
-from godwit.policies import placement
+from godwit.policies import offload, placement
 from godwit.protocol.addresses import address, url_address, why
 from godwit.protocol.call import socket_opener
 from godwit.protocol.connection import Connection
@@ -239,6 +240,10 @@ def make_node(
     bandwidth = settings.output_bandwidth_bytes_s
     if network.placement is not None:
         modules = [*modules, *placement.modules(network.placement)(settings.id)]
+    if network.balancing is not None:
+        # Brokers must not detect at the same times, nor a restarted one repeat its choices.
+        balancing = offload.modules(network.balancing, seed=secrets.randbits(64))
+        modules = [*modules, *balancing(settings.id)]
     neighbours = network.neighbours(settings)
     addresses = [link for link in settings.links if "://" in link]
     expected = [Neighbour(each) for each in (*neighbours, *addresses)]
@@ -247,7 +252,11 @@ def make_node(
         # Links are added when they are up.
         routing=overlay(network.overlay)(Place(settings.id, expected=expected)),
         modules=modules,
-        meters=LiveMeters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
+        meters=LiveMeters(
+            output_bandwidth_bytes_s=bandwidth,
+            window_s=network.limits.load_window_s,
+            now_s=time.time(),
+        ),
         codec_checks_values=True,
     )
     if settings.memory_bytes is not None:

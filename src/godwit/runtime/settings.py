@@ -113,7 +113,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A client that is asked to move stays if it has not arrived by then; of several, each may
     take so long as all of them together, one after the other (the thesis's N x 5 s)."""
 
-    load_window_s: Annotated[float, msgspec.Meta(ge=0.1, le=3_600)] = WINDOW_S
+    load_window_s: Annotated[float, msgspec.Meta(ge=0.1, le=86_400)] = WINDOW_S
     """The load of a broker is that of the last complete window of this length."""
 
 

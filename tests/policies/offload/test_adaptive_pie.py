@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from tests.policies.offload.by_hand import STAR, Scene
 from tests.policies.offload.loads import info, pie
-from tests.policies.offload.scenes import STAR, Scene
 
 from godwit.content.messages import Subscription, Unsubscription
 from godwit.policies.offload.adaptive_pie import AdaptiveBounds, bounded_filter

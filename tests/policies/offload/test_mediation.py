@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.policies.offload.scenes import STAR, Scene
+from tests.policies.offload.by_hand import STAR, Scene
 
 from godwit.overlay.topology import peer
 from godwit.policies.offload.settings import BalancingSettings

@@ -38,7 +38,7 @@ from godwit.policies.offload.load_status import LoadStatus, StatusEvent
 from godwit.policies.offload.mediation import Mediator, SessionMessage
 from godwit.policies.offload.mediation_messages import EdgeRequest, PieLease
 from godwit.policies.offload.mediation_messages import MediationMessage as Message
-from godwit.policies.offload.offloading import SESSION_ALARMS
+from godwit.policies.offload.offloader_session import SESSION_ALARMS
 from godwit.policies.offload.outcomes import achieved
 from godwit.policies.offload.pie import (
     LOCAL_PIE,
@@ -201,12 +201,14 @@ class EdgeBalancer:
         info = self._context.averages.info()
         values = PieValues.of(info)
         status = self._context.status.status
+        in_session = status in (LoadStatus.BUSY, LoadStatus.STABILIZING)
         if self.mediator.is_paused and status is LoadStatus.OK:
             status = LoadStatus.BUSY  # It would refuse.
         details = PieDetails(
             info,
             balanced=detection.balanced_set(values, self.known, self._triggers),
             sessions=self.mediator.sessions,
+            in_session=in_session,
         )
         return Pie(self._context.broker, self.cluster, status, values, details)
 

@@ -205,7 +205,7 @@ class GlobalMediator:
         if not session.is_ours or not session.is_running:
             return []
         sessions = sum(pie.details.sessions for pie in pies)
-        in_session = any(pie.status in (LoadStatus.BUSY, LoadStatus.STABILIZING) for pie in pies)
+        in_session = any(pie.details.in_session for pie in pies)
         if session.sessions_at_start < 0:
             session.sessions_at_start = sessions
         is_quiet = not in_session and sessions == session.sessions_seen

@@ -7,8 +7,8 @@ Claim    Sessions of disjoint pairs of brokers do not know of each other, and ca
 
 Departs  1. A broker whose own request is outstanding answers BUSY (open).
          2. If two brokers request each other, the request of the lower name counts (open).
-         3. The acceptor's answer has its present load: if the difference is gone, the next broker is
-            asked.  What a PIE said may be half a minute old.
+         3. The acceptor's answer has its present load: if the difference is gone, the next broker
+            is asked.  What a PIE said may be half a minute old.
          4. A late agreement is answered with SessionEnd: the acceptor need not wait for its timer.
 Tested   tests/policies/offload/test_mediation.py.
 
@@ -25,7 +25,7 @@ from typing import TypeAlias, assert_never
 from godwit.broker.modules import Request
 from godwit.broker.stimuli import Hop
 from godwit.content.messages import Publication
-from godwit.policies.offload.accepting import Accepting
+from godwit.policies.offload.acceptor_session import AcceptorSession
 from godwit.policies.offload.detection import Candidate
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.holds import BlockedPairs
@@ -37,11 +37,11 @@ from godwit.policies.offload.mediation_messages import (
     Migrate,
     SessionEnd,
 )
-from godwit.policies.offload.offloading import (
+from godwit.policies.offload.offloader_session import (
     SESSION_ALARMS,
     Ending,
     OffloaderPhase,
-    Offloading,
+    OffloaderSession,
 )
 from godwit.policies.offload.outcomes import Prediction
 
@@ -50,7 +50,7 @@ SessionMessage: TypeAlias = LbRequest | LbReply | Migrate | Done | SessionEnd
 
 class Mediator:
     def __init__(self, context: EdgeContext) -> None:
-        self.session: Offloading | Accepting | None = None
+        self.session: OffloaderSession | AcceptorSession | None = None
         self.sessions = 0
         """Sessions since the start, agreed to by both sides."""
         self.pairs = BlockedPairs()
@@ -64,7 +64,7 @@ class Mediator:
     @property
     def is_requesting(self) -> bool:
         session = self.session
-        return isinstance(session, Offloading) and session.phase is OffloaderPhase.REQUESTING
+        return isinstance(session, OffloaderSession) and session.phase is OffloaderPhase.REQUESTING
 
     # -- the offloader -------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class Mediator:
         self.session = None
         if not self._candidates:
             return []
-        session = Offloading(
+        session = OffloaderSession(
             self._context,
             self._candidates.popleft(),
             self._new_id(now_s),
@@ -108,10 +108,10 @@ class Mediator:
             case LbReply():
                 return self._on_reply(message, now_s)
             case Migrate():
-                if isinstance(session, Accepting):
+                if isinstance(session, AcceptorSession):
                     requests = session.on_migrate(message, now_s)
             case Done():
-                if isinstance(session, Offloading):
+                if isinstance(session, OffloaderSession):
                     requests = session.on_done(message, now_s)
             case SessionEnd(reason=reason):
                 session.on_ended(f"{sender}: {reason}")
@@ -122,7 +122,11 @@ class Mediator:
     def on_part(self, sender: str, now_s: float) -> list[Request]:
         """A part of a long message has arrived: the sender is alive."""
         session = self.session
-        if isinstance(session, Offloading) and self.is_requesting and session.partner == sender:
+        if (
+            isinstance(session, OffloaderSession)
+            and self.is_requesting
+            and session.partner == sender
+        ):
             return [session.wait_for_reply(now_s)]
         return []
 
@@ -137,7 +141,7 @@ class Mediator:
 
     def _on_reply(self, reply: LbReply, now_s: float) -> list[Request]:
         session = self.session
-        if not isinstance(session, Offloading) or not self.is_requesting:
+        if not isinstance(session, OffloaderSession) or not self.is_requesting:
             return []
         if reply.status is not LoadStatus.OK or reply.info is None:
             return self._request_next(now_s)
@@ -162,7 +166,7 @@ class Mediator:
         context.update_availability()  # The last detection may be a while ago.
         if context.status.status is not LoadStatus.OK:
             return self._refuse(sender, request, context.status.status)
-        accepting = Accepting(context, sender, request)
+        accepting = AcceptorSession(context, sender, request)
         self.session = accepting
         self.sessions += 1
         return accepting.agree(now_s)
@@ -185,7 +189,7 @@ class Mediator:
         self, publication: Publication, destinations: Sequence[Hop], now_s: float
     ) -> list[Request]:
         session = self.session
-        if not isinstance(session, Offloading):
+        if not isinstance(session, OffloaderSession):
             return []
         requests = session.on_publication(publication, destinations, now_s)
         return [*requests, *self._finish_if_over(now_s)] if requests else []
@@ -194,13 +198,13 @@ class Mediator:
         if session:
             self._context.holds.hold([client], now_s, self._context.settings.hold_s)
         accepting = self.session
-        if not isinstance(accepting, Accepting) or accepting.session != session:
+        if not isinstance(accepting, AcceptorSession) or accepting.session != session:
             return []
         return [*accepting.on_arrived(client), *self._finish_if_over(now_s)]
 
     def on_departed(self, client: str, now_s: float) -> list[Request]:
         self._context.holds.drop(client)
-        if not isinstance(self.session, Offloading):
+        if not isinstance(self.session, OffloaderSession):
             return []
         self.session.on_departed(client)
         return self._finish_if_over(now_s)
@@ -231,7 +235,7 @@ class Mediator:
         ending = session.ending
         self.session = None
         self._cancel_alarms()
-        if isinstance(session, Offloading):
+        if isinstance(session, OffloaderSession):
             session.hold_those_that_stayed(now_s)
             if ending.moved:
                 self.pairs.free(session.partner)
@@ -249,16 +253,16 @@ class Mediator:
             return
         context.status.apply(StatusEvent.ENDED_HIGH if context.is_high else StatusEvent.ENDED)
 
-    def _report_of(self, session: Offloading | Accepting, ending: Ending) -> Request:
+    def _report_of(self, session: OffloaderSession | AcceptorSession, ending: Ending) -> Request:
         reason: dict[str, float | str] = {
             "session": session.session,
-            "side": "offloader" if isinstance(session, Offloading) else "acceptor",
+            "side": "offloader" if isinstance(session, OffloaderSession) else "acceptor",
             "metric": session.action.value,
             "because": ending.reason,
             "planned": ending.planned,
             "moved": ending.moved,
         }
-        if isinstance(session, Offloading):
+        if isinstance(session, OffloaderSession):
             reason |= session.differences()
         action = "gave up" if ending.is_failure else "ended"
         return self._context.report(action, session.session, session.partner, reason)

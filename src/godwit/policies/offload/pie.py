@@ -85,6 +85,9 @@ class PieDetails(msgspec.Struct, frozen=True, array_like=True):
     sessions: int = 0
     """Sessions of the publisher since its start."""
 
+    in_session: bool = False
+    """Whether it is in one, or its load has not settled since."""
+
     edges: int = 0
     """Edge brokers of a cluster."""
 

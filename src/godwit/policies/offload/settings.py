@@ -15,9 +15,13 @@ POSITIVE = (
     "pie_history", "delay_normalization_s", "stabilize_s", "stabilize_percentage",
     "local_detection_min_s", "global_detection_min_s", "global_request_limit",
     "global_rounds_max", "migration_timeout_s", "reply_timeout_s", "session_margin_s",
-    "press_samples", "press_timeout_s", "balance_threshold", "local_ratio_trigger",
+    "press_samples", "press_timeout_s", "balance_threshold", "lower_overload_threshold",
+    "higher_overload_threshold",
+)  # fmt: skip
+#: Settings that may be 0.
+NOT_NEGATIVE = (
+    "hold_s", "pie_ratio_threshold", "pie_delay_threshold", "local_ratio_trigger",
     "local_delay_trigger", "global_ratio_trigger", "global_delay_trigger",
-    "lower_overload_threshold", "higher_overload_threshold",
 )  # fmt: skip
 #: Settings of which the first must not exceed the second.
 ORDERED = (
@@ -134,7 +138,7 @@ class BalancingSettings(
         for name in POSITIVE:
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("hold_s", "pie_ratio_threshold", "pie_delay_threshold"):
+        for name in NOT_NEGATIVE:
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more")
         for low, high in ORDERED:

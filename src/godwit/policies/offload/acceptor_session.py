@@ -5,8 +5,8 @@ Paper    Cheung, thesis 4.1.4.
     ACCEPTED    agreed; the offloader samples and plans    until press_timeout_s + margin
     RECEIVING   N clients are on their way                 until all arrived, or N x 5 s
 
-Departs  As in offloading.py.  DONE tells the offloader that the session is over; nothing else waits
-         for it, because each move has a barrier of its own (migration/move.py).
+Departs  As in offloader_session.py.  DONE tells the offloader that the session is over; nothing
+         else waits for it, because each move has a barrier of its own (migration/move.py).
 Tested   tests/policies/offload/test_mediation.py.
 
 N1  Each phase ends by a timer of this broker, whatever the other one does.
@@ -19,7 +19,7 @@ from enum import Enum
 from godwit.broker.modules import Request
 from godwit.content.messages import is_control_filter
 from godwit.policies.offload.broker_load import BrokerInfo
-from godwit.policies.offload.covering_sets import covering_filters
+from godwit.policies.offload.css import covering_set
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.load_status import LoadStatus, StatusEvent
 from godwit.policies.offload.mediation_messages import (
@@ -30,7 +30,7 @@ from godwit.policies.offload.mediation_messages import (
     SessionEnd,
     css_texts,
 )
-from godwit.policies.offload.offloading import SESSION, STALL, Ending
+from godwit.policies.offload.offloader_session import SESSION, STALL, Ending
 from godwit.policies.offload.outcomes import Prediction
 
 
@@ -39,7 +39,7 @@ class AcceptorPhase(Enum):
     RECEIVING = "receiving"
 
 
-class Accepting:
+class AcceptorSession:
     def __init__(self, context: EdgeContext, partner: str, request: LbRequest) -> None:
         self.session = request.session
         self.partner = partner
@@ -56,7 +56,7 @@ class Accepting:
         context, settings = self._context, self._context.settings
         context.status.apply(StatusEvent.ACCEPTED)
         filters = (s.filter for s in context.view.subscriptions())
-        css = covering_filters(filter for filter in filters if not is_control_filter(filter))
+        css = covering_set(filter for filter in filters if not is_control_filter(filter))
         reply = LbReply(
             session=self.session,
             status=LoadStatus.OK,

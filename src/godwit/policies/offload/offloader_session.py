@@ -74,7 +74,7 @@ class Ending:
     prediction: Prediction | None = None
 
 
-class Offloading:
+class OffloaderSession:
     def __init__(
         self, context: EdgeContext, candidate: Candidate, session: str, *, overloaded: bool
     ) -> None:

@@ -4,10 +4,10 @@
 
 One cluster-head and four edge brokers whose outputs are limited, each to another bandwidth.  All
 subscribers join one edge broker while a publisher at the head publishes steadily: it is overloaded,
-and the others are idle.  The brokers balance, with short periods; then the publisher publishes half
-as much again, and they balance again.  In each further round all subscribers of an edge broker go
-elsewhere by hand, and an edge broker is killed with SIGKILL in the middle of the session that
-follows, as its offloader or its acceptor, and restarted.
+and the others are idle.  The brokers balance, with short periods; then half of what is published
+comes twice as often, and they balance again.  In each further round all subscribers of an edge
+broker go elsewhere by hand, and an edge broker is killed with SIGKILL in the middle of the session
+that follows, as its offloader or its acceptor, and restarted.
 
 The table has the output utilisation of each edge broker, by their own meters, and how many
 subscribers it has.  The exit code is 1 if a delivery was lost, came twice or out of order, or if
@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import logging
 import sys
 import time
 from collections import Counter
@@ -52,11 +51,11 @@ FIRST = "B2"
 #: Bytes per second.  Together three times what is delivered before the step.
 BANDWIDTHS = {"B2": 80_000.0, "B3": 40_000.0, "B4": 60_000.0, "B5": 120_000.0}
 SUBSCRIBERS = 48
-#: Publications in a second, before the step and after it; of so many kinds in turn, the same of
-#: each.  A subscriber wants one kind, or two, so that it receives a twelfth or a sixth of them.
+#: Publications in a second, of so many kinds in turn.  A subscriber wants one kind, or two.
 PER_S = 48.0
-STEP = 1.5
-KINDS = 12
+KINDS = tuple(range(12))
+#: After the step those of half of the kinds come twice as often.
+KINDS_AFTER = (*KINDS, *KINDS[:6])
 PAYLOAD_BYTES = 240
 ADVERTISED = Filter.parse("class = 'LOAD' and kind is a number")
 #: Times are about a twentieth of the thesis's.
@@ -79,8 +78,8 @@ BALANCE_S = 90.0
 #: Longer than any delivery takes, also through an overloaded broker and to one that was killed.
 SETTLE_S = 120.0
 POLL_S = 0.1
-
-log = logging.getLogger("godwit.balancing_live")
+#: Loads are within the trigger so many times in a row, a window apart.
+STEADY_POLLS = 6
 
 
 def live_network(
@@ -118,8 +117,12 @@ class LiveStar:
     stack: contextlib.AsyncExitStack
     callers: dict[str, HttpClient] = field(default_factory=dict)
     subscribers: list[WitnessedClient] = field(default_factory=list)
-    per_s: float = PER_S
+    kinds: tuple[int, ...] = KINDS
+    """Kinds of publications that follow each other, again and again, each so often in a second."""
+
+    rounds_per_s: float = PER_S / len(KINDS)
     _publisher: WitnessedClient | None = None
+    _publishing: asyncio.Task[None] | None = None
 
     # -- clients -------------------------------------------------------------------------------
 
@@ -131,7 +134,7 @@ class LiveStar:
             client = WitnessedClient(connect(self.running.url(at), name=name), self.oracle)
             await self.stack.enter_async_context(client)
             self.subscribers.append(client)
-            kind = number % KINDS
+            kind = number % len(KINDS)
             wanted = f"kind = {kind}" if number % 2 else f"kind >= {kind} and kind <= {kind + 1}"
             await client.subscribe(Filter.parse(f"class = 'LOAD' and {wanted}"))
 
@@ -140,18 +143,17 @@ class LiveStar:
         client = WitnessedClient(connect(self.running.url(HEAD), name="paul"), self.oracle)
         self._publisher = await self.stack.enter_async_context(client)
         await client.advertise(ADVERTISED)
-        task = asyncio.create_task(self._publish_steadily(client))
-        self.stack.push_async_callback(_cancelled, task)
+        self._publishing = asyncio.create_task(self._publish_steadily(client))
+        self.stack.push_async_callback(_cancelled, self._publishing)
 
     async def _publish_steadily(self, client: WitnessedClient) -> None:
-        number, due_s = 0, time.monotonic()
+        due_s = time.monotonic()
         while True:
-            await client.publish(
-                {"class": "LOAD", "kind": number % KINDS}, payload=bytes(PAYLOAD_BYTES)
-            )
-            number += 1
-            due_s = max(due_s + 1 / self.per_s, time.monotonic() - 1.0)
-            await asyncio.sleep(max(0.0, due_s - time.monotonic()))
+            for kind in self.kinds:
+                await client.publish({"class": "LOAD", "kind": kind}, payload=bytes(PAYLOAD_BYTES))
+                due_s += 1 / (self.rounds_per_s * len(self.kinds))
+                due_s = max(due_s, time.monotonic() - 1.0)
+                await asyncio.sleep(max(0.0, due_s - time.monotonic()))
 
     @property
     def homes(self) -> Counter[str]:
@@ -243,15 +245,12 @@ class LiveStar:
 
     async def check(self) -> None:
         """Stop publishing, and wait for every delivery; AssertionError if one is not right."""
-        self.per_s = 1e-6
         assert self._publisher is not None
+        assert self._publishing is not None
+        await _cancelled(self._publishing)
         await wait_for_deliveries(self.oracle, self._publisher.client, within_s=SETTLE_S)
         self.oracle.finish(time.time())
         assert self.oracle.is_satisfied, "\n".join(map(str, self.oracle.violations[:20]))
-
-
-#: Loads are within the trigger so many times in a row, a window apart.
-STEADY_POLLS = 6
 
 
 async def until(
@@ -269,7 +268,9 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def live_star(network: NetworkSettings, *, log_level: str = "error") -> AsyncIterator[LiveStar]:
+async def live_star(
+    network: NetworkSettings, *, log_level: str = "error"
+) -> AsyncIterator[LiveStar]:
     async with (
         Processes(network, log_level=log_level) as running,
         contextlib.AsyncExitStack() as stack,
@@ -291,11 +292,11 @@ class Report:
 
     async def note(self, what: str) -> Self:
         outputs, homes = await self._star.outputs(), self._star.homes
+        spread = max(outputs.values(), default=0.0) - min(outputs.values(), default=0.0)
         loads = [
             f"{outputs[edge]:.2f} ({homes[edge]})" if edge in outputs else "down"
             for edge in self._star.edges
         ]
-        spread = max(outputs.values()) - min(outputs.values())
         after_s = time.monotonic() - self._start_s
         self.table.add_row(f"{after_s:.0f}", what, *loads, f"{spread:.2f}")
         self._console.print(f"{after_s:.0f} s: {what}: {' '.join(loads)}")
@@ -307,10 +308,12 @@ async def play(rounds: int, console: Console) -> bool:
         report = Report(star, console)
         await star.publish()
         await star.join(FIRST)
+        await star.in_session(("sampling",))
         await report.note(f"all have joined {FIRST}")
         await star.balanced()
         await report.note("balanced")
-        star.per_s = PER_S * STEP
+        star.kinds = KINDS_AFTER
+        await report.note("half of what is published comes twice as often")
         await star.balanced()
         await report.note("balanced after the step of +50%")
         for number in range(rounds):

@@ -8,14 +8,13 @@ error, and the exit code is 1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
 import typer
 import uvloop
-from rich.table import Table
 
 from godwit.api.balancing_api import (
     BALANCING,
@@ -25,7 +24,7 @@ from godwit.api.balancing_api import (
     Command,
     DecisionView,
 )
-from godwit.cli.options import Json, Secret, console
+from godwit.cli.options import Json, Secret
 from godwit.errors import GodwitError, UsageError
 from godwit.http.operations import Nothing
 from godwit.protocol.addresses import address
@@ -109,11 +108,8 @@ def _tell(
         found = {"brokers": accounts, "errors": {name: str(e) for name, e in errors.items()}}
         typer.echo(msgspec.json.encode(found))
     else:
-        terminal = console()
-        if accounts:
-            terminal.print(_table(accounts))
-        if decisions:
-            _print_decisions(accounts, decisions)
+        for line in [*_lines(accounts), *_decisions(accounts, decisions)]:
+            typer.echo(line)
         for name, error in errors.items():
             typer.echo(f"{name} has not answered as it should: {error}", err=True)
     if errors:
@@ -193,33 +189,42 @@ async def _asked(broker: HttpClient, commands: Sequence[Command]) -> BalancingAc
 # -- showing -----------------------------------------------------------------------------------
 
 
-def _table(accounts: Sequence[BalancingAccount]) -> Table:
-    table = Table("broker", "role", "cluster", "status", box=None)
-    for name in ("Ir", "d ms", "Or", "memory", "subscriptions", "sessions"):
-        table.add_column(name, justify="right")
-    table.add_column("session")
-    for account in accounts:
-        load = account.load
-        table.add_row(
-            account.broker,
-            account.role,
-            account.cluster or "",
-            _status(account),
-            *(
-                [""] * 5
-                if load is None
-                else [
-                    _number(load.input),
-                    _number(None if load.match_s is None else 1_000 * load.match_s),
-                    _number(load.output),
-                    _number(load.memory),
-                    str(load.subscriptions) if account.role == "edge" else "",
-                ]
-            ),
-            str(account.sessions),
-            _session(account),
-        )
-    return table
+#: Numbers are aligned to the right.
+COLUMNS = {
+    "broker": "<", "role": "<", "cluster": "<", "status": "<", "Ir": ">", "d ms": ">", "Or": ">",
+    "memory": ">", "subscriptions": ">", "sessions": ">", "session": "<",
+}  # fmt: skip
+
+
+def _lines(accounts: Sequence[BalancingAccount]) -> Iterator[str]:
+    """A table that stays in one piece, also in a narrow terminal, for grep."""
+    rows = [list(COLUMNS), *map(_cells, accounts)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, COLUMNS.values(), widths, strict=True)
+        yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
+
+
+def _cells(account: BalancingAccount) -> list[str]:
+    load = account.load
+    loads = [""] * 5
+    if load is not None:
+        loads = [
+            _number(load.input),
+            _number(None if load.match_s is None else 1_000 * load.match_s),
+            _number(load.output),
+            _number(load.memory),
+            str(load.subscriptions) if account.role == "edge" else "",
+        ]
+    return [
+        account.broker,
+        account.role,
+        account.cluster or "",
+        _status(account),
+        *loads,
+        str(account.sessions),
+        _session(account),
+    ]
 
 
 def _status(account: BalancingAccount) -> str:
@@ -241,11 +246,13 @@ def _session(account: BalancingAccount) -> str:
     return f"with {session.partner}: {metric}{session.phase}"
 
 
-def _print_decisions(accounts: Sequence[BalancingAccount], count: int) -> None:
-    terminal = console()
+def _decisions(accounts: Sequence[BalancingAccount], count: int) -> Iterator[str]:
+    """The last decisions of each broker, in the order of their times."""
+    if not count:
+        return
     last = [(account.broker, each) for account in accounts for each in account.decisions[-count:]]
     for broker, decision in sorted(last, key=lambda pair: pair[1].at_s):
-        terminal.print(f"{broker}: {_said(decision)}", soft_wrap=True)
+        yield f"{broker}: {_said(decision)}"
 
 
 def _said(decision: DecisionView) -> str:

@@ -211,7 +211,7 @@ class Scene:
                 sequence=number,
                 advertisement=AdvertisementId("paul/a"),
                 content={"class": "STOCK"},
-                size_bytes=100,
+                size_bytes=10,
             )
             head = Neighbour(self.topology.neighbours(broker)[0])
             requests = module.on_publication(publication, head, destinations, self.now_s)

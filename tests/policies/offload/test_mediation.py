@@ -352,3 +352,28 @@ def test_disjoint_pairs_have_sessions_at_the_same_time() -> None:
     scene.load("B4", output=0.55, input=0.1)
     scene.wait(32.0)
     assert [scene.status(f"B{n}") for n in (1, 2, 3, 4)] == ["BUSY"] * 4
+
+
+# -- what cannot be balanced ---------------------------------------------------------------------
+
+
+def test_a_broker_says_once_why_it_cannot_be_balanced_and_how_good_any_assignment_is() -> None:
+    scene = unbalanced()
+    scene.crash("B3")
+    scene.plans["B1"] = ()
+    story: list[str] = []
+    for _ in range(8):
+        story += scene.wait(30.0)
+        story += scene.sample("B1", SAMPLES, ["c1"])
+    assert [line for line in story if "cannot" in line] == [
+        "B1 reports cannot balance as the test says"
+    ]
+    (decision,) = [each for each in scene.decisions if each.action == "cannot balance"]
+    assert (decision.source, decision.target) == ("B1", "B2")
+    assert decision.reason["output"] == pytest.approx(0.6)
+    assert decision.reason["output_bound"] == pytest.approx((0.6 + 0.1) / 2), "B3 is forgotten"
+    account = scene.modules["B1"].account(scene.now_s)
+    assert "because: as the test says; no assignment" in str(account["cannot_be_balanced"])
+    scene.load("B1", output=0.1)
+    scene.wait(200.0)
+    assert scene.modules["B1"].account(scene.now_s)["cannot_be_balanced"] is None

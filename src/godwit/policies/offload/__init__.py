@@ -20,6 +20,7 @@ global_mediation.py    global sessions between two cluster-heads
 mediation_messages.py  the messages between two brokers of a session
 edge_context.py        what the parts of an edge broker share
 holds.py               clients and pairs of brokers that are left alone for a while
+obstacles.py           why a cluster stays uneven, and how much better it could be
 outcomes.py            predicted against achieved
 alarms.py              timers, one for each purpose
 control_post.py        control publications and subscriptions of the module

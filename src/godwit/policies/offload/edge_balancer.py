@@ -277,6 +277,10 @@ class EdgeBalancer:
         candidates = mediator.pairs.next_detection(found)
         if candidates:
             requests += mediator.ask(candidates, now_s, overloaded=bool(actions))
+        elif found:
+            requests += mediator.obstacles.on_all_failed(info, self.known)
+        else:
+            mediator.obstacles.on_success()
         return [*requests, *self._call_for_help(now_s)]
 
     def _imbalances(self) -> list[Candidate]:
@@ -354,7 +358,8 @@ class EdgeBalancer:
     def account(self, now_s: float) -> Mapping[str, object]:
         """What an operator may want to know."""
         info = self._context.averages.info()
-        session = self.mediator.session
+        session, obstacles = self.mediator.session, self.mediator.obstacles
+        bounds = obstacles.bounds(info, self.known)
         return {
             "status": self._context.status.status.value,
             "load": load_account(info),
@@ -369,4 +374,10 @@ class EdgeBalancer:
                 "metric": session.action.value,
             },
             "sessions": self.mediator.sessions,
+            "lower_bounds": {
+                "input": bounds.input_utilisation,
+                "match_s": bounds.matching_delay_s,
+                "output": bounds.output_utilisation,
+            },
+            "cannot_be_balanced": obstacles.in_words(info, self.known),
         }

@@ -37,6 +37,7 @@ from godwit.policies.offload.mediation_messages import (
     Migrate,
     SessionEnd,
 )
+from godwit.policies.offload.obstacles import Obstacle, Obstacles
 from godwit.policies.offload.offloader_session import (
     SESSION_ALARMS,
     Ending,
@@ -54,6 +55,7 @@ class Mediator:
         self.sessions = 0
         """Sessions since the start, agreed to by both sides."""
         self.pairs = BlockedPairs()
+        self.obstacles = Obstacles(context.broker)
         self.is_paused = False
         self.prediction: Prediction | None = None
         """Of the last session that moved clients, until the load has settled."""
@@ -237,12 +239,21 @@ class Mediator:
         self._cancel_alarms()
         if isinstance(session, OffloaderSession):
             session.hold_those_that_stayed(now_s)
-            if ending.moved:
-                self.pairs.free(session.partner)
-            else:
-                self.pairs.block(session.partner, session.action)
+            self._learn(session, ending)
         self._leave_busy(ending)
         return [self._report_of(session, ending)]
+
+    def _learn(self, session: OffloaderSession, ending: Ending) -> None:
+        """Whether it is worthwhile to ask the same broker again."""
+        if session.largest_subscriber_bytes_s is not None:
+            self.obstacles.largest_subscriber_bytes_s = session.largest_subscriber_bytes_s
+        if ending.moved:
+            self.pairs.free(session.partner)
+            self.obstacles.on_success()
+            return
+        self.pairs.block(session.partner, session.action)
+        if not ending.is_failure and not self._context.dry_run:
+            self.obstacles.on_failed(Obstacle(session.partner, session.action, ending.reason))
 
     def _leave_busy(self, ending: Ending) -> None:
         context = self._context

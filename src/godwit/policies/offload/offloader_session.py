@@ -83,6 +83,8 @@ class OffloaderSession:
         self.action = candidate.action
         self.phase = OffloaderPhase.REQUESTING
         self.ending: Ending | None = None
+        self.largest_subscriber_bytes_s: float | None = None
+        """Once it has sampled."""
         self._context = context
         self._candidate = candidate
         self._overloaded = overloaded
@@ -179,6 +181,8 @@ class OffloaderSession:
         sampled = press.result(now_s)
         if not sampled.samples:
             return self._end("no publication arrived while sampling")
+        rates = [sampled.bytes_per_s(profile) for profile in sampled.groups]
+        self.largest_subscriber_bytes_s = max(rates, default=0.0)
         plan = self._plan = context.planner(
             self.action,
             context.averages.info(),

@@ -93,6 +93,7 @@ def _check_parts(told: Mapping[str, Any]) -> None:
         "edges": balancing_api.KnownLoad,
         "session": balancing_api.SessionView,
         "decisions": balancing_api.DecisionView,
+        "lower_bounds": balancing_api.LeastMaximum,
     }
     for key, kind in kinds.items():
         value = told.get(key)
@@ -214,5 +215,8 @@ def test_loads_that_policies_publish_are_counted() -> None:
             assert found[name] == node.control[Offload.name, "$LOCAL_PIE"]
             assert found['godwit_balancing_status{status="OK"}'] == 1
             assert found['godwit_balancing_status{status="BUSY"}'] == 0
+            for name in ("input", "match", "output"):
+                assert found[f'godwit_balancing_bound{{metric="{name}"}}'] >= 0
+            assert found["godwit_balancing_obstructed"] == 0
 
     run_in_virtual_time(scenario())

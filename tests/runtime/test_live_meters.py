@@ -147,6 +147,8 @@ def test_publications_that_wait_in_the_socket_have_arrived() -> None:
             assert load.messages_in_per_s * load.window_s == pytest.approx(100)
             of_arrivals = load.publications_per_s * load.matching_delay_s
             assert load.input_utilisation == pytest.approx(of_arrivals)
+            waiting_s = node.broker.delays.input_queue_s.value
+            assert waiting_s == pytest.approx(300 * load.matching_delay_s, rel=0.03)
 
             connection.resume_reading()
             await paul.flush()
@@ -210,6 +212,9 @@ def test_the_output_is_what_the_system_takes() -> None:
             assert load.output_utilisation > written_bytes / (
                 load.window_s * node.meters.output_bandwidth_bytes_s
             )
+
+            waits_s = node.broker.delays.to_clients_s.value
+            assert waits_s == pytest.approx(port.backlog_bytes / load.bytes_out_per_s)
 
             line_of(alice).resume_reading()
             await numbers(events, count)

@@ -57,6 +57,14 @@ class KnownLoad(msgspec.Struct, frozen=True, kw_only=True):
     output: Ratio
 
 
+class LeastMaximum(msgspec.Struct, frozen=True, kw_only=True):
+    """What no assignment of the subscribers of the known brokers can go below."""
+
+    input: Ratio
+    match_s: Ratio
+    output: Ratio
+
+
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """A session that is going on."""
 
@@ -110,6 +118,12 @@ class BalancingAccount(msgspec.Struct, frozen=True, kw_only=True):
 
     requests: int = 0
     """Of a cluster-head: how often edge brokers asked for a global session."""
+
+    lower_bounds: LeastMaximum | None = None
+    """Of an edge broker: the least maximum of the loads that it knows, and its own."""
+
+    cannot_be_balanced: str | None = None
+    """Of an edge broker: why no session finds anyone to move although loads differ, if so."""
 
     decisions: list[DecisionView] = []
     """The last ones, oldest first."""

@@ -108,7 +108,7 @@ def _tell(
         found = {"brokers": accounts, "errors": {name: str(e) for name, e in errors.items()}}
         typer.echo(msgspec.json.encode(found))
     else:
-        for line in [*_lines(accounts), *_decisions(accounts, decisions)]:
+        for line in [*_lines(accounts), *_obstacles(accounts), *_decisions(accounts, decisions)]:
             typer.echo(line)
         for name, error in errors.items():
             typer.echo(f"{name} has not answered as it should: {error}", err=True)
@@ -244,6 +244,12 @@ def _session(account: BalancingAccount) -> str:
         return ""
     metric = "" if session.metric is None else f"{session.metric}, "
     return f"with {session.partner}: {metric}{session.phase}"
+
+
+def _obstacles(accounts: Sequence[BalancingAccount]) -> Iterator[str]:
+    for account in accounts:
+        if account.cannot_be_balanced is not None:
+            yield f"{account.broker}: {account.cannot_be_balanced}"
 
 
 def _decisions(accounts: Sequence[BalancingAccount], count: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import asdict
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from godwit.api.balancing_api import (
@@ -71,9 +72,20 @@ def balancing_metrics(node: BrokerNode) -> Iterator[Metric]:
         "godwit_balancing_paused": ("Has an operator paused it?", account.is_paused),
         "godwit_balancing_dry_run": ("Does it only propose?", account.dry_run),
         "godwit_balancing_known_brokers": ("Whose loads it knows.", len(account.known)),
+        "godwit_balancing_obstructed": (
+            "Do loads differ, and no session finds anyone to move?",
+            account.cannot_be_balanced is not None,
+        ),
     }
     for name, (text, value) in flags.items():
         yield GaugeMetricFamily(name, text, value)
+    bound = GaugeMetricFamily(
+        "godwit_balancing_bound", "The least maximum that any assignment has.", labels=["metric"]
+    )
+    if account.lower_bounds is not None:
+        for metric, value in asdict(account.lower_bounds).items():
+            bound.add_metric([metric.removesuffix("_s")], value)
+    yield bound
     yield from _sessions(node)
 
 

@@ -117,7 +117,7 @@ class BrokerNode:
         """Publications that were not passed on, by reason; of present ports only those dropped
         before their queues."""
         self.outbox = Outbox(self.ports, self.dropped, self._arrange)
-        self.sampler = LoadSampler(self, self.meters)
+        self.sampler = LoadSampler(self, self.meters, broker.delays)
         self.decisions = Decisions()
         """Decisions of policies, by policy and action."""
         self.control: Counter[tuple[str, str]] = Counter()

@@ -66,13 +66,14 @@ class LoadSample(NamedTuple):
 class LiveMeters(Meters):
     """Windows are closed by `close`, and are as long as they were."""
 
-    __slots__ = ("_mean_bytes", "_start_s", "_waiting")
+    __slots__ = ("_mean_bytes", "_start_s", "waiting")
 
     def __init__(self, *, output_bandwidth_bytes_s: float, window_s: float, now_s: float) -> None:
         super().__init__(output_bandwidth_bytes_s=output_bandwidth_bytes_s, window_s=window_s)
         self._window_end_s = inf  # They are closed from outside.
         self._start_s = now_s
-        self._waiting = 0.0
+        self.waiting = 0.0
+        """Publications that had arrived and were not handled when the last window closed."""
         self._mean_bytes = inf
         """Of a message with its header."""
 
@@ -85,9 +86,9 @@ class LiveMeters(Meters):
         if self._messages_in:
             self._mean_bytes = self._bytes_in / self._messages_in + HEADER.size
         waiting = sample.waiting_bytes / self._mean_bytes
-        arrived = self._publications_in + waiting - self._waiting
+        arrived = self._publications_in + waiting - self.waiting
         self._publications_in = round(max(0.0, arrived))
-        self._waiting = waiting
+        self.waiting = waiting
         window_s = self._window_s = self.age_s(now_s)
         self._start_s = now_s
         self._messages_out = sample.messages_out
@@ -137,7 +138,7 @@ class ReadFigures:
             self._answers_s += serving_s
             return
         if self._delays is not None:
-            self._delays.on_matched(0.0, serving_s / self.messages)
+            self._delays.matching_s.add(serving_s / self.messages)
         serving_s += self._answers_s
         self._answers_s = 0.0
         self._meters.on_handled(self.publications, self.size_bytes, serving_s, 0.0, self.messages)
@@ -156,9 +157,10 @@ class SampledNode(Protocol):
 class LoadSampler:
     """Closes the windows of a node's meters, with a sample of its ports."""
 
-    def __init__(self, node: SampledNode, meters: LiveMeters) -> None:
+    def __init__(self, node: SampledNode, meters: LiveMeters, delays: Delays) -> None:
         self._node = node
         self._meters = meters
+        self._delays = delays
         self._gone_messages = self._gone_bytes = 0
 
     def start(self) -> None:
@@ -173,7 +175,14 @@ class LoadSampler:
 
     def close_window(self) -> None:
         now_s = self._node.now_s()
-        self._meters.close(self._sample(self._meters.age_s(now_s)), now_s)
+        sample = self._sample(self._meters.age_s(now_s))
+        self._meters.close(sample, now_s)
+        # What waits now takes as long as it takes at the rate of the last window.
+        load, delays = self._meters.last, self._delays
+        delays.input_queue_s.value = self._meters.waiting * load.matching_delay_s
+        rate_bytes_s = load.bytes_out_per_s or self._meters.output_bandwidth_bytes_s
+        queue_s = sample.backlog_bytes / rate_bytes_s
+        delays.to_clients_s.value = delays.to_neighbours_s.value = queue_s
 
     def on_removed(self, port: Port) -> None:
         """A port is gone: what it has sent counts in this window."""

@@ -4,6 +4,7 @@ broker.py       broker
 network.py      up, topology
 pubsub.py       sub, pub, adv, explain
 moves.py        move
+load_balancing.py  balancing show|pause|resume|abort
 coordinator.py  coordinator, brokers
 datacluster.py  datacluster, execute, load, dataset list, channel list|show|explain|skip
 demo.py         demo, demo emergencies, simulate
@@ -28,6 +29,7 @@ from godwit.cli import (
     datacluster,
     demo,
     lab,
+    load_balancing,
     moves,
     nemesis,
     network,
@@ -81,6 +83,7 @@ for panel, commands in {
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.add_typer(load_balancing.balancing, name="balancing", rich_help_panel=BROKERS)
 app.add_typer(datacluster.dataset, name="dataset", rich_help_panel=DATA_CLUSTER)
 app.add_typer(datacluster.channel, name="channel", rich_help_panel=DATA_CLUSTER)
 app.add_typer(demo.demo, name="demo", rich_help_panel=SCENARIOS)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from godwit.broker.meters import WINDOW_S
 from godwit.broker.modules import Request
 from godwit.broker.stimuli import Hop
 from godwit.content.messages import Publication
@@ -89,7 +88,7 @@ class EdgeBalancer:
         return [
             *context.post.advertise(PIE, pie),
             *self._subscribe(self.cluster, METRICS),
-            context.alarms.set(WINDOW, now_s + WINDOW_S),
+            context.alarms.set(WINDOW, now_s + context.view.meters.window_s),
             context.alarms.set(PERIOD, now_s + context.settings.local_pie_period_s),
         ]
 
@@ -179,7 +178,7 @@ class EdgeBalancer:
         match purpose:
             case "window":
                 self._context.averages.read(now_s)
-                return [alarms.set(WINDOW, now_s + WINDOW_S)]
+                return [alarms.set(WINDOW, now_s + self._context.view.meters.window_s)]
             case "period":
                 return [
                     alarms.set(PERIOD, now_s + settings.local_pie_period_s),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from math import inf
 
-from godwit.broker.meters import WINDOW_S, Load
+from godwit.broker.meters import Load
 from godwit.broker.modules import BrokerView
 from godwit.policies.offload.broker_load import BrokerInfo
 from godwit.policies.offload.pie import PieValues
@@ -28,7 +28,7 @@ class LoadAverages:
     def __init__(self, view: BrokerView, *, over_s: float) -> None:
         """Means are over the windows of the last `over_s`, at least one."""
         self._view = view
-        self._windows: deque[Load] = deque(maxlen=max(1, round(over_s / WINDOW_S)))
+        self._windows: deque[Load] = deque(maxlen=max(1, round(over_s / view.meters.window_s)))
         self._model = MatchingDelayModel()
         self._subscriptions = view.subscription_count
         self._skip = 0

@@ -32,17 +32,20 @@ def _scenario(
         raise UsageError("use one of --moves, --membership, --balancing and --faults")
     if membership:
         return lambda seed: random_membership(seed, strategy)
-    if balancing:
-        return lambda seed: random_balancing(seed, strategy)
-    if not faults:
+    if not faults and not balancing:
         run = random_moves if moves else random_run
         return lambda seed: run(seed, strategy)
-    from godwit.testing.storms.storm import storm  # noqa: PLC0415  Slow, for few.
+    # Slow, for few.
+    from godwit.testing.storms.balancing_storm import balancing_storm  # noqa: PLC0415
+    from godwit.testing.storms.storm import storm  # noqa: PLC0415
 
     if strategy is not TreeRouting:
-        raise UsageError("--faults works with --overlay tree only")
+        raise UsageError("--faults and --balancing work with --overlay tree only")
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
-    return storm
+    if faults:
+        return storm
+    # Every other run has brokers that crash.
+    return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
 
 
 def replay(

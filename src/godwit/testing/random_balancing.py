@@ -42,7 +42,7 @@ from godwit.testing.random_runs import count_unconfirmed
 
 DURATION_S = 150.0
 #: Until every time-out is over, and what was queued has been delivered.
-QUIET_S = 900.0
+QUIET_S = 600.0
 SETTLE_S = 2_000.0
 #: About what a publication has on a link.
 MESSAGE_BYTES = 75

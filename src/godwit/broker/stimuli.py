@@ -211,6 +211,8 @@ class NameDecided(msgspec.Struct, frozen=True):
     contest: NameContest
     is_free: bool
     reason: str = ""
+    is_final: bool = True
+    """False if another attempt may succeed before long."""
 
 
 NameStimulus: TypeAlias = NameWish | NameWaitOver | NameLeft | NameDecided

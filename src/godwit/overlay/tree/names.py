@@ -17,7 +17,9 @@ rank, and no two claims have the same.  A take-over has a higher generation than
 
 M1  A claim replaces the one that is known if it comes from the same hop, or if its rank is higher.
     Otherwise the sender is put right.
-M2  A session of this broker has the incarnation of the claim that is known; another one is ended.
+M2  A session of this broker has the incarnation of the claim that is known; another one is ended,
+    and its client asks again: it was not decided, as a take-over is, and the other client may be
+    gone by now.  If it is not, the answer is final.
 M3  If a claim from elsewhere is withdrawn, and this broker has a session of that incarnation, it
     claims the name again: the client wanted to move, and has stayed.
 M4  A claim awaits no neighbour that is away.
@@ -151,7 +153,7 @@ class Names:
             attachment=wish.attachment,
         )
         if known is not None and not is_own and known.claim.rank > claim.rank:
-            return [_lost(wish, _taken(known.claim))]
+            return [_lost(wish, _taken(known.claim), is_final=False)]
         answers = self._adopt(claim, wish.client)
         if is_own:  # Whoever knows the name knows it as this client's.
             answers.append(NameGranted(wish.client, claim.incarnation, claim.generation))
@@ -200,7 +202,7 @@ class Names:
             return self._pass_on(request, known)  # It has another holder by now, or elsewhere.
         if decided.is_free:
             return self._grant(request)
-        return self._deny(request, decided.reason)
+        return self._deny(request, decided.reason, is_final=decided.is_final)
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -240,7 +242,8 @@ class Names:
         if own is not None and own.incarnation != claim.incarnation:  # M2
             if not isinstance(last_hop, LocalClient):
                 del self._sessions[name]
-            answers.append(NameLost(LocalClient(name), own.incarnation, _taken(claim)))
+            lost = NameLost(LocalClient(name), own.incarnation, _taken(claim), is_final=False)
+            answers.append(lost)
         others = [neighbour for neighbour in self._links if neighbour != last_hop]
         entry.awaited = {neighbour for neighbour in others if neighbour not in self._away}  # M4
         answers += [Send(neighbour, claim) for neighbour in others]

@@ -48,6 +48,9 @@ class Outages:
         async with self._alone(*self._touched(fault)):
             if fault.kind is FaultKind.CLOCK and library() is None:
                 return
+            person = self._people.get(fault.where[0])
+            if person is not None and person.life is None:
+                return  # It has just crashed.
             self._journal.note(f"FAULT {fault}")
             self._journal.faults[fault.kind] += 1
             await self._happen(fault)

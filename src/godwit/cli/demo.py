@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 import uvloop
 from rich.console import Console
 
 from godwit.cli.extras import needs
-from godwit.demos.stocks.stock_scenario import StockScenario
-from godwit.demos.stocks.stocks_demo import DemoResult, play_live, play_simulated, render
 from godwit.overlay.topology import balanced_tree
 from godwit.runtime.settings import load_network
+
+if TYPE_CHECKING:
+    from godwit.demos.stocks.stocks_demo import DemoResult
 
 Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the scenario.")]
 
@@ -32,6 +33,10 @@ def stocks(
     """Stock quotes through broker processes, unless a command names another scenario."""
     if context.invoked_subcommand is not None:
         return
+    # Slow, as is the rest of the demonstrations: every start of a broker would wait for it.
+    from godwit.demos.stocks.stock_scenario import StockScenario  # noqa: PLC0415
+    from godwit.demos.stocks.stocks_demo import play_live  # noqa: PLC0415
+
     scenario = StockScenario(
         publishers=10,
         subscribers_per_publisher=20,
@@ -100,6 +105,9 @@ def simulate(
     minutes: Annotated[float, typer.Option(min=1.5, max=600, help="Simulated minutes.")] = 4.0,
 ) -> None:
     """Play stock quotes through a simulated network in virtual time, and check every delivery."""
+    from godwit.demos.stocks.stock_scenario import StockScenario  # noqa: PLC0415
+    from godwit.demos.stocks.stocks_demo import play_simulated  # noqa: PLC0415
+
     network = None if file is None else load_network(file)
     shape = balanced_tree(31, fanout=2) if network is None else network.topology
     scenario = StockScenario(
@@ -114,6 +122,8 @@ def simulate(
 
 
 def _show(console: Console, result: DemoResult) -> None:
+    from godwit.demos.stocks.stocks_demo import render  # noqa: PLC0415
+
     for table in render(result):
         console.print(table)
     if not result.oracle.is_satisfied:

@@ -14,9 +14,6 @@ from godwit.errors import UsageError
 from godwit.overlay import OVERLAYS, Overlay
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.tree.tree_routing import TreeRouting
-from godwit.testing.random_membership import random_membership
-from godwit.testing.random_moves import random_moves
-from godwit.testing.random_runs import random_run
 
 
 class RandomScenario(Protocol):
@@ -29,13 +26,19 @@ def _scenario(
 ) -> Callable[[int], RandomScenario]:
     if moves + membership + faults > 1:
         raise UsageError("use one of --moves, --membership and --faults")
+    # The test kit is slow to import: every start of a broker would wait for it.
+    from godwit.testing import (  # noqa: PLC0415
+        random_membership,
+        random_moves,
+        random_run,
+        storm,
+    )
+
     if membership:
         return lambda seed: random_membership(seed, strategy)
     if not faults:
         run = random_moves if moves else random_run
         return lambda seed: run(seed, strategy)
-    from godwit.testing.storms.storm import storm  # noqa: PLC0415  Slow, for few.
-
     if strategy is not TreeRouting:
         raise UsageError("--faults works with --overlay tree only")
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.

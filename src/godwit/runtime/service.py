@@ -35,6 +35,10 @@ class Service:
         """http://HOST:PORT, once it has started."""
 
     @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         return self._running().pid
 

@@ -73,9 +73,12 @@ def journal_of(*, acknowledged_s: float | None) -> Journal:
     return journal
 
 
-def verdict(journal: Journal, kind: ViolationKind = ViolationKind.LOST) -> tuple[int, int, int]:
+def verdict(
+    journal: Journal, kind: ViolationKind = ViolationKind.LOST, *, is_patient: bool = False
+) -> tuple[int, int, int]:
     """Violations, losses that were told, and losses that were not promised."""
-    judged = judge([Violation(kind, "alice~1", "paul~1", 0, 20.0)], journal, chain(4))
+    violation = Violation(kind, "alice~1", "paul~1", 0, 20.0)
+    judged = judge([violation], journal, chain(4), is_patient=is_patient)
     return len(judged.violations), judged.told, judged.unacknowledged
 
 
@@ -105,6 +108,13 @@ def test_a_loss_is_explained_by_a_gap_on_the_way_at_that_time(
     journal = journal_of(acknowledged_s=10.5)
     journal.lives[client].gaps.append(gap)
     assert verdict(journal) == ((0, 1, 0) if is_explained else (1, 0, 0))
+
+
+def test_a_gap_is_no_excuse_where_everything_is_back_in_time() -> None:
+    journal = journal_of(acknowledged_s=10.5)
+    journal.lives["paul~1"].gaps.append(ToldGap("B2", 1, 10.2))
+    assert verdict(journal, is_patient=True) == (1, 0, 0)
+    assert verdict(journal_of(acknowledged_s=None), is_patient=True) == (0, 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ outages.py          makes the faults happen
 judgement.py        whether what happened was promised
 nemesis_run.py      one run
 service_run.py      one run in which the data cluster and the coordinator fail
+service_outages.py  makes them fail
 channel_readers.py  subscribers to a channel that check what they receive
 seed_process.py     a run as a process of its own
 seeds.py            many runs

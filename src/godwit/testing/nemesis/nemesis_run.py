@@ -103,7 +103,8 @@ class NemesisRun:
             if code:
                 journal.problem(f"broker {broker} did not stop in time, or ended with code {code}")
         self._oracle.finish(journal.now_s())
-        self._report(result, judge(self._oracle.violations, journal, plan.topology))
+        found = judge(self._oracle.violations, journal, plan.topology, is_patient=plan.is_patient)
+        self._report(result, found)
         return result
 
     async def _in_time(self, what: str, doing: Awaitable[object], within_s: float) -> None:

@@ -22,6 +22,7 @@ from godwit.testing.nemesis.seed_process import SeedRequest
 #: A run ends by itself, whatever happens; this is for one that does not.
 SPARE_S = MEND_S + 4 * SETTLE_S
 SERVICES_SPARE_S = 1_200.0
+ERROR_LINES = 80
 #: Figures of results that are summed up.
 COUNTED = ("publications", "acknowledged", "deliveries", "told", "unacknowledged", "gaps")
 
@@ -39,14 +40,7 @@ class NemesisSummary:
         self.runs += 1
         if not result.is_flawless:
             self.flawed.append(result.seed)
-        for name in (
-            "publications",
-            "acknowledged",
-            "deliveries",
-            "told",
-            "unacknowledged",
-            "gaps",
-        ):
+        for name in COUNTED:
             self.counts[name] += getattr(result, name)
         self.counts.update(result.requests)
         self.faults.update(result.faults)
@@ -117,10 +111,12 @@ async def run_seed(
         finally:
             is_left = _end_group(process.pid)
             await process.wait()
+        tail = errors.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
         if process.returncode:
-            tail = errors.decode().strip().splitlines()[-40:]
             return _failed(seed, seconds, "the run failed", *tail)
         result = msgspec.json.decode(out, type=NemesisResult)
+        if result.violations:  # Services write their logs there.
+            result.story += ["-- standard error", *tail]
         if is_left:
             result.violations.append("a process was left over")
         return result

@@ -59,6 +59,10 @@ Answers = list[Answer]
 
 #: Brokers that a request passes at most: no path in a tree is longer.
 WAY_MAX = 255
+#: What a generation rises by when a name is taken from a session.  A client that moves has two
+#: sessions; when one of them is ended for this reason, the other one claims the name again (M3),
+#: which raises the generation by one.
+TAKING = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +176,7 @@ class Names:
         known = self._entries.get(name)
         if known is None or wish.take_over:
             latest = asked if known is None else known.claim
-            return self._claim_for(wish, latest.generation + 1)
+            return self._claim_for(wish, latest.generation + TAKING)
         del self._waiting[name]
         reason = (
             f"the name {name} belongs to a session at a broker that does not answer just now;"
@@ -349,7 +353,7 @@ class Names:
             return [_lost(wish, answer.reason, is_final=answer.is_final)]
         known = self._entries.get(answer.name)
         if known is None or known.claim == asked or known.claim.incarnation == wish.incarnation:
-            return self._claim_for(wish, asked.generation + 1)
+            return self._claim_for(wish, asked.generation + TAKING)
         return self._ask(wish, known)  # Another client was faster, or the holder is elsewhere.
 
     # -- links ---------------------------------------------------------------------------------
@@ -382,7 +386,7 @@ class Names:
         for name, waiting in list(self._waiting.items()):
             known = self._entries.get(name)
             if known is not None and known.last_hop == neighbour:
-                answers += self._claim_for(waiting.wish, known.claim.generation + 1)
+                answers += self._claim_for(waiting.wish, known.claim.generation + TAKING)
         return answers
 
     def link_down(self, neighbour: Neighbour) -> Answers:

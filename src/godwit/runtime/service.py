@@ -36,6 +36,7 @@ class Service:
 
     @property
     def is_running(self) -> bool:
+        """Whether there is a process; it may not answer yet."""
         return self._process is not None
 
     @property

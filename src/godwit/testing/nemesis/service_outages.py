@@ -108,9 +108,11 @@ class ServiceOutages:
         for _ in range(random.randint(0, AGAIN_MAX[kind])):
             starting = asyncio.create_task(service.start())
             await asyncio.wait([starting], timeout=random.uniform(*STARTING_S[kind]))
-            while not service.is_running:  # noqa: ASYNC110  The machine is busy.
+            while not (service.is_running or starting.done()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             is_up = starting.done()
+            if is_up:
+                starting.result()  # Otherwise it has ended by itself.
             await self._kill(kind, service, random, "soon after" if is_up else "as it starts")
             with contextlib.suppress(GodwitError):  # It has ended before it answered.
                 await starting

@@ -14,6 +14,7 @@ journal.py          what happened, and what clients were told
 lives.py            one life of a client, from connecting to a crash
 people.py           a client through all its lives
 outages.py          makes the faults happen
+patience.py         time-outs that a busy machine makes longer
 judgement.py        whether what happened was promised
 nemesis_run.py      one run
 service_run.py      one run in which the data cluster and the coordinator fail

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import socket
 from collections.abc import Collection
 from pathlib import Path
 
@@ -28,6 +30,17 @@ START_S = 60.0
 TAIL_LINES = 25
 
 
+def own_host() -> str:
+    """A loopback address that other runs do not use: they cannot take the port of a dead broker."""
+    number = os.getpid() % 2**22
+    host = f"127.{1 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+    try:
+        with socket.create_server((host, 0)):
+            return host
+    except OSError:  # A system with one loopback address.
+        return "127.0.0.1"
+
+
 class BrokerFleet:
     def __init__(self, topology: Topology, limits: Limits, folder: Path) -> None:
         self.topology = topology
@@ -40,6 +53,7 @@ class BrokerFleet:
         """Of all processes so far."""
         self._limits = limits
         self._folder = folder
+        self._host = own_host()
         self._listen: dict[str, str] = {}
         self._running: dict[str, ForkedProcess] = {}
         self._readers: set[asyncio.Task[None]] = set()
@@ -51,7 +65,7 @@ class BrokerFleet:
         enter = self._stack.enter_async_context
         self._forks = await enter(Forks(SettableClock(self._folder / "forks.clock").environment))
         for broker in self.topology.brokers:
-            self._listen[broker] = f"127.0.0.1:{free_port()}"
+            self._listen[broker] = f"{self._host}:{free_port()}"
             self.doors[broker] = await enter(Proxy())
             self.doors[broker].target = self._listen[broker]
             self.clocks[broker] = SettableClock(self._folder / f"{broker}.clock")
@@ -80,7 +94,7 @@ class BrokerFleet:
         """Start another broker, which dials these."""
         settings = BrokerSettings(
             id=broker,
-            listen=f"127.0.0.1:{free_port()}",
+            listen=f"{self._host}:0",
             links=[f"godwit://{self._listen[link]}" for link in links],
         )
         network = NetworkSettings(broker=[settings], limits=self._limits)

@@ -21,11 +21,12 @@ from godwit.testing.nemesis.clocks import SettableClock
 from godwit.testing.nemesis.fault_kinds import FaultKind
 from godwit.testing.nemesis.journal import Journal
 from godwit.testing.nemesis.judgement import Findings, judge
-from godwit.testing.nemesis.nemesis_plan import NemesisPlan
+from godwit.testing.nemesis.nemesis_plan import EXTRA, NemesisPlan
 from godwit.testing.nemesis.outages import Outages
+from godwit.testing.nemesis.patience import in_time
 from godwit.testing.nemesis.people import Person
 
-#: For everything to be answered when all is mended: each time-out, on a busy machine.
+#: For everything to be answered when all is mended: each time-out, and the longest back-off.
 SETTLE_S = 40.0
 FENCE_EVERY_S = 0.5
 POLL_S = 0.05
@@ -33,9 +34,8 @@ VIOLATIONS_KEPT_MAX = 100_000
 STORY_EVENTS_MAX = 2_000
 #: Requests that are shown in the report of a hang; all of them are in the story.
 SHOWN_MAX = 5
-#: For faults that wait for others on the same broker, which takes long to start if the machine is
-#: busy.
-MEND_S = 180.0
+#: For faults that wait for others on the same broker.
+MEND_S = 60.0
 
 
 class NemesisResult(msgspec.Struct):
@@ -110,8 +110,7 @@ class NemesisRun:
     async def _in_time(self, what: str, doing: Awaitable[object], within_s: float) -> None:
         """A hang is a problem, with the requests that have not been answered."""
         try:
-            async with asyncio.timeout(within_s):
-                await doing
+            await in_time(doing, within_s)
         except TimeoutError:
             untold = [f"{key} is not told of the other client" for key in self._untold()]
             waiting = [*self._journal.pending.values(), *untold] or [self._missing_fences()]
@@ -206,6 +205,6 @@ class NemesisRun:
         lines += [f"{at_s:7.2f} {text}" for at_s, text in journal.events[:STORY_EVENTS_MAX]]
         for _, publisher, number in sorted(judgement.concerned)[:40]:
             lines.append(str(journal.publications[publisher, number]))
-        for broker in self._plan.topology.brokers:
+        for broker in (*self._plan.topology.brokers, EXTRA):
             lines += [f"-- log of {broker}", *self._fleet.log_tail(broker)]
         return lines

@@ -11,7 +11,9 @@ of this one, which is their leash.
 
 from __future__ import annotations
 
+import importlib
 import os
+import runpy
 import select
 import signal
 import socket
@@ -21,8 +23,6 @@ from types import FrameType
 from typing import NoReturn
 
 import msgspec
-
-from godwit import cli
 
 REQUEST_BYTES_MAX = 65_536
 
@@ -42,6 +42,7 @@ class ForkNews(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
+    importlib.import_module("godwit.cli")  # What a new process would import; used by `godwit`.
     requests = socket.socket(fileno=int(sys.argv[1]))
     woken, wake = os.pipe()
     for end in (woken, wake):
@@ -95,7 +96,7 @@ def _be_broker(request: ForkRequest, files: list[int]) -> NoReturn:
             os.close(file)
         os.environ.update(request.environment)
         sys.argv = ["godwit", *request.arguments]
-        cli.main()
+        runpy.run_module("godwit", run_name="__main__")
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)

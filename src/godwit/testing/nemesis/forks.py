@@ -18,6 +18,7 @@ import msgspec
 
 from godwit.errors import GodwitError
 from godwit.runtime.processes import STOP_S
+from godwit.testing.nemesis.clocks import tidy_up
 from godwit.testing.nemesis.fork_server import REQUEST_BYTES_MAX, ForkNews, ForkRequest
 
 
@@ -90,6 +91,7 @@ class Forks:
             pipe.close()
         assert self._server is not None
         await self._server.communicate()
+        tidy_up(self._server.pid)
 
     async def start(
         self, arguments: list[str], environment: Mapping[str, str], log: Path

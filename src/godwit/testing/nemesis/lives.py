@@ -124,7 +124,8 @@ class Life:
             fall_back_s=3_600.0,
         )
         # When it is told counts, not when a task gets round to it.
-        client.gaps.on_gap = lambda gap: self._told.append((self.journal.now_s(), gap))
+        told = self._told = deque()
+        client.gaps.on_gap = lambda gap: told.append((self.journal.now_s(), gap))
         witness = WitnessedClient(client, self._observer, now_s=self.journal.now_s)
         try:
             await witness.__aenter__()

@@ -38,7 +38,7 @@ IMPATIENT_LIMITS = Limits(heartbeat_s=0.4, link_s=1.5, session_s=2.5, restart_s=
 #: A broker is left alone for so long after a fault: it has to start.
 RESTART_S = 1.0
 #: So often there is a burst of faults, which are over after BURST_S.  Then the network comes to
-#: rest and delivers: if something failed all the time, nothing would be in effect, or could be lost.
+#: rest and delivers.  If something failed all the time, nothing would be in effect.
 EVERY_S = 10.0
 BURST_S = 5.0
 #: How far a clock is set, at most; brokers and clients have no bound for that.

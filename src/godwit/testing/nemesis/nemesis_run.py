@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from godwit.client import Client, connect
 from godwit.errors import GodwitError
 from godwit.simulation.oracle import Oracle
 from godwit.testing.nemesis.broker_fleet import BrokerFleet
@@ -145,6 +146,7 @@ class NemesisRun:
     async def _settle(self) -> None:
         """Wait until every request is answered, and a fence has passed every way."""
         await self._all_answered()
+        await self._all_linked()
         while self._untold():  # noqa: ASYNC110  As above.
             await asyncio.sleep(POLL_S)
         round = 0
@@ -159,6 +161,18 @@ class NemesisRun:
     async def _all_answered(self) -> None:
         while self._journal.pending:  # noqa: ASYNC110  Many requests, of which few are left.
             await asyncio.sleep(POLL_S)
+
+    async def _all_linked(self) -> None:
+        """Wait until every broker knows that all are there, also those without clients."""
+        for broker in self._plan.topology.brokers:
+            async with connect(self._fleet.url(broker)) as client:
+                while missing := await self._missing_for(client):
+                    self._journal.note(f"{broker} misses {', '.join(sorted(missing))}")
+                    await asyncio.sleep(FENCE_EVERY_S)
+
+    async def _missing_for(self, client: Client) -> set[str]:
+        missing = {each.name for each in (await client.status()).missing}
+        return missing.intersection(self._plan.topology.brokers)
 
     async def _meet_seconds(self) -> None:
         """A name that is in use is refused, at its own broker and at others."""

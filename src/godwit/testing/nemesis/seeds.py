@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from godwit.testing.nemesis.clocks import SettableClock
+from godwit.testing.nemesis.clocks import SettableClock, tidy_up
 from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, FaultKind
 from godwit.testing.nemesis.nemesis_run import MEND_S, SETTLE_S, NemesisResult
 from godwit.testing.nemesis.patience import SLOWER_MAX
@@ -112,6 +112,7 @@ async def run_seed(
         finally:
             is_left = _end_group(process.pid)
             await process.wait()
+            tidy_up(process.pid)
         tail = errors.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
         if process.returncode:
             return _failed(seed, seconds, "the run failed", *tail)

@@ -11,7 +11,14 @@ from godwit.overlay.topology import chain
 from godwit.simulation.oracle import Violation, ViolationKind
 from godwit.testing.nemesis.clocks import library
 from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, FaultKind
-from godwit.testing.nemesis.journal import Journal, LifeRecord, PublicationRecord, ToldGap
+from godwit.testing.nemesis.gap_rule import untold_gaps
+from godwit.testing.nemesis.journal import (
+    Journal,
+    LifeRecord,
+    OutageRecord,
+    PublicationRecord,
+    ToldGap,
+)
 from godwit.testing.nemesis.judgement import SUBSCRIBER_LATE_S, judge
 from godwit.testing.nemesis.nemesis_plan import BURST_S, EVERY_S, draw_plan
 from godwit.testing.nemesis.seeds import replay_command, run_seed
@@ -149,6 +156,47 @@ def test_a_gap_that_is_over_is_the_one_that_has_begun() -> None:
         (5.0, float("inf")),
         (7.0, 7.0),
     ]
+
+
+# -- gaps that must be told --------------------------------------------------------------------
+
+
+def outage(
+    kind: FaultKind, *where: str, start_s: float = 10.0, lasts_s: float = 3.0
+) -> OutageRecord:
+    return OutageRecord(kind, where, start_s, start_s + lasts_s)
+
+
+@pytest.mark.parametrize(
+    ("told_s", "other", "lasts_s", "is_noticed"),
+    [
+        pytest.param(None, None, 3.0, True, id="untold"),
+        pytest.param(12.0, None, 3.0, False, id="told"),
+        pytest.param(16.0, None, 3.0, True, id="told too late"),
+        pytest.param(None, None, 1.8, False, id="back in time"),
+        pytest.param(None, outage(FaultKind.KILL, "B1", start_s=7.0), 3.0, False, id="restarted"),
+        pytest.param(None, outage(FaultKind.CUT, "B1", "B2"), 3.0, False, id="link cut"),
+        pytest.param(None, outage(FaultKind.KILL, "B3"), 3.0, True, id="elsewhere"),
+    ],
+)
+def test_a_client_at_the_neighbour_of_a_broker_that_was_given_up_must_be_told(
+    told_s: float | None, other: OutageRecord | None, lasts_s: float, is_noticed: bool
+) -> None:
+    journal = journal_of(acknowledged_s=None)
+    journal.outages = [outage(FaultKind.KILL_LONG, "B2", lasts_s=lasts_s)]
+    journal.outages += [] if other is None else [other]
+    if told_s is not None:
+        journal.lives["paul~1"].gaps.append(ToldGap("B2", 1, told_s))
+    found = untold_gaps(journal, chain(4), link_s=1.5)
+    assert any("paul~1 at B1 was not told that B2 was lost" in text for text in found) == is_noticed
+
+
+def test_a_client_that_came_later_or_has_ended_need_not_be_told() -> None:
+    journal = journal_of(acknowledged_s=None)
+    journal.outages = [outage(FaultKind.KILL_LONG, "B2")]
+    journal.lives["paul~1"].ended_s = 12.0
+    journal.lives["alice~1"].brokers = [(0.0, "B4"), (11.0, "B3")]
+    assert untold_gaps(journal, chain(4), link_s=1.5) == []
 
 
 # -- runs --------------------------------------------------------------------------------------

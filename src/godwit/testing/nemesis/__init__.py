@@ -16,6 +16,7 @@ people.py           a client through all its lives
 outages.py          makes the faults happen
 patience.py         time-outs that a busy machine makes longer
 judgement.py        whether what happened was promised
+gap_rule.py         ... also if nothing was published
 nemesis_run.py      one run
 service_run.py      one run in which the data cluster and the coordinator fail
 service_outages.py  makes them fail

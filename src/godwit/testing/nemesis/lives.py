@@ -284,11 +284,13 @@ class Life:
 
     def stop_expecting(self) -> None:
         """Another client has its name: nothing is owed to this one any more."""
+        self.record.ended_s = min(self.record.ended_s, self.journal.now_s())
         self._observer.end(self.journal.now_s())
 
     async def crash(self) -> None:
         """End without a word, as if the process had died."""
         self.is_over = True
+        self.record.ended_s = min(self.record.ended_s, self.journal.now_s())
         self._observer.end(self.journal.now_s())
         if self._witness is not None:
             client = self._witness.client

@@ -20,6 +20,7 @@ from godwit.simulation.oracle import Oracle
 from godwit.testing.nemesis.broker_fleet import BrokerFleet
 from godwit.testing.nemesis.clocks import SettableClock
 from godwit.testing.nemesis.fault_kinds import FaultKind
+from godwit.testing.nemesis.gap_rule import untold_gaps
 from godwit.testing.nemesis.journal import Journal
 from godwit.testing.nemesis.judgement import Findings, judge
 from godwit.testing.nemesis.nemesis_plan import EXTRA, NemesisPlan
@@ -105,6 +106,8 @@ class NemesisRun:
                 journal.problem(f"broker {broker} did not stop in time, or ended with code {code}")
         self._oracle.finish(journal.now_s())
         found = judge(self._oracle.violations, journal, plan.topology, is_patient=plan.is_patient)
+        for untold in untold_gaps(journal, plan.topology, plan.limits.link_s):
+            journal.problem(untold)
         self._report(result, found)
         return result
 

@@ -22,7 +22,7 @@ from godwit.testing.nemesis.seed_process import SeedRequest
 
 #: A run ends by itself, whatever happens; this is for one that does not.
 SPARE_S = SLOWER_MAX * (MEND_S + 4 * SETTLE_S)
-SERVICES_SPARE_S = 1_200.0
+SERVICES_SPARE_S = 6_000.0
 ERROR_LINES = 80
 #: Figures of results that are summed up.
 COUNTED = ("publications", "acknowledged", "deliveries", "told", "unacknowledged", "gaps")

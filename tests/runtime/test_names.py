@@ -359,6 +359,45 @@ def test_a_client_that_waits_for_the_name_itself_refuses_others_for_now_only() -
     run_in_virtual_time(scenario())
 
 
+@pytest.mark.parametrize("latency_s", [0.0, 0.05])
+@pytest.mark.parametrize("link_s", [60.0, 2.0])
+def test_a_broker_that_has_just_started_asks_its_neighbours_first(
+    latency_s: float, link_s: float
+) -> None:
+    """Whether it was given up or not: it does not know the names of others before it is linked."""
+
+    async def scenario() -> None:
+        limits = Limits(link_s=link_s)
+        async with (
+            MemoryNetwork(chain(3), limits=limits, latency_s=lambda: latency_s) as network,
+            publishing(network, "B1", "feed") as feed,
+        ):
+            network.crash("B3")
+            await asyncio.sleep(5.0)
+            starting = asyncio.create_task(network.restart("B3"))
+            await asyncio.sleep(0)
+            await refused(network, "B3")
+            await starting
+            await publish(feed, range(3))
+            assert feeds(network) == ["B1"]
+            async with network.connect("B3", name="another"):
+                check_tables(network)
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_broker_whose_neighbours_do_not_come_welcomes_clients_after_a_second() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with MemoryNetwork(chain(3), absent=["B2"]) as network:
+            start_s = loop.time()
+            async with network.connect("B3", name="feed"):
+                assert loop.time() - start_s == pytest.approx(Limits().claim_s)
+                check_tables(network)
+
+    run_in_virtual_time(scenario())
+
+
 def test_names_survive_the_restart_of_a_broker() -> None:
     async def scenario() -> None:
         async with MemoryNetwork(chain(3)) as network, publishing(network, "B1", "feed") as feed:

@@ -178,6 +178,8 @@ class NameWish(msgspec.Struct, frozen=True):
     """Of its last claim, if it had one."""
 
     take_over: bool
+    is_first: bool = True
+    """Whether it has had no session yet: if there is one of the name, it is another client's."""
 
 
 @final

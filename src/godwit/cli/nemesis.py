@@ -70,16 +70,10 @@ def nemesis(
                 )
                 _tell(result, command, stories)
 
-        summary = asyncio.run(
-            run_seeds(
-                seeds,
-                seconds=seconds,
-                kinds=wanted,
-                services=services,
-                jobs=jobs,
-                on_result=on_result,
-            )
+        running = run_seeds(
+            seeds, seconds=seconds, kinds=wanted, services=services, jobs=jobs, on_result=on_result
         )
+        summary = asyncio.run(running)
     typer.echo(str(summary))
     if summary.flawed:
         raise typer.Exit(code=1)

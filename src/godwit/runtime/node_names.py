@@ -73,7 +73,12 @@ class NodeNames:
         timer = loop.call_later(wait_s, self._node.stimulate, NameWaitOver(*key))
         self._callers[key] = Caller(hello, connection, timer)
         wish = NameWish(
-            client, hello.incarnation, hello.attachment, hello.generation, hello.take_over
+            client,
+            hello.incarnation,
+            hello.attachment,
+            hello.generation,
+            hello.take_over,
+            is_first=not hello.stream,
         )
         self._node.stimulate(wish)
 

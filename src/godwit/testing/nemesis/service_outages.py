@@ -1,8 +1,8 @@
 """Makes the services fail: the data cluster and the coordinator are killed, and the disk is full.
 
 The three kinds happen side by side, each after its own pauses: a full disk while the coordinator
-is down, a data cluster that dies with a full disk, and so on.  Spark takes long to start, so the
-data cluster is often killed again while it starts: it recovers from a recovery, then.
+is down, a data cluster that dies with a full disk, and so on.  Spark takes long to start, so a
+service is often killed again while it starts: it recovers from a recovery, then.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ FULL_BYTES = 4_096
 #: For the coordinator to be in the middle of a plan; then it is killed in any case.
 PLAN_S = 3.0
 DOWN_S = (0.0, 1.0)
-#: The data cluster is killed so often in a row at most, each time so long after it was started.
-KILLS_IN_A_ROW_MAX = 6
-STARTING_S = (0.2, 7.0)
+#: A service is killed again so often at most, each time so long after it was started.
+AGAIN_MAX = {FaultKind.COORDINATOR: 3, FaultKind.DATACLUSTER: 19}
+STARTING_S = {FaultKind.COORDINATOR: (0.1, 3.0), FaultKind.DATACLUSTER: (0.1, 8.0)}
 
 
 class ServiceOutages:
@@ -50,6 +50,7 @@ class ServiceOutages:
         self._journal = journal
         self._coordinator = coordinator
         self._cluster = cluster
+        self._cluster_is_up = True
 
     async def let_fail(self) -> None:
         """Until the time is over, and each kind at least once."""
@@ -72,8 +73,8 @@ class ServiceOutages:
 
     async def _fill_disk(self, random: Random) -> None:
         """The files of the data cluster, of Spark too, do not grow for a while."""
-        if not self._cluster.is_running:
-            return  # Between two starts.
+        if not self._cluster_is_up:
+            return  # On a full disk Spark does not start.
         pids = [self._cluster.pid, *_descendants(self._cluster.pid)]
         limits = {pid: limit for pid in pids if (limit := _file_limit(pid)) is not None}
         self._note(FaultKind.DISK_FULL, f"{len(limits)} processes write no more")
@@ -92,29 +93,37 @@ class ServiceOutages:
                 while not await _has_plan(caller):  # noqa: ASYNC110  In another process.
                     await asyncio.sleep(0.05)
                 when = "in the middle of a plan"
-        self._note(FaultKind.COORDINATOR, f"killed {when}")
-        await self._coordinator.kill()
+        await self._kill(FaultKind.COORDINATOR, self._coordinator, random, when)
         await asyncio.sleep(random.uniform(*DOWN_S))
-        await self._coordinator.start()
-        self._journal.note("the coordinator is back")
+        await self._start_at_last(FaultKind.COORDINATOR, self._coordinator, random)
 
     async def _kill_cluster(self, random: Random) -> None:
-        """Once or several times in a row, with its Java or before that."""
-        await self._kill_all_of_cluster(random, "killed")
-        for _ in range(random.randrange(KILLS_IN_A_ROW_MAX)):
-            starting = asyncio.create_task(self._cluster.start())
-            await asyncio.wait([starting], timeout=random.uniform(*STARTING_S))
-            was_up = starting.done()
-            await self._kill_all_of_cluster(random, "killed" if was_up else "killed as it starts")
+        self._cluster_is_up = False
+        await self._kill(FaultKind.DATACLUSTER, self._cluster, random, "at work")
+        await self._start_at_last(FaultKind.DATACLUSTER, self._cluster, random)
+        self._cluster_is_up = True
+
+    async def _start_at_last(self, kind: FaultKind, service: Service, random: Random) -> None:
+        """Start it, and kill it some times before it answers, or soon after."""
+        for _ in range(random.randint(0, AGAIN_MAX[kind])):
+            starting = asyncio.create_task(service.start())
+            await asyncio.wait([starting], timeout=random.uniform(*STARTING_S[kind]))
+            while not (service.is_running or starting.done()):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            is_up = starting.done()
+            if is_up:
+                starting.result()  # Otherwise it has ended by itself.
+            await self._kill(kind, service, random, "soon after" if is_up else "as it starts")
             with contextlib.suppress(GodwitError):  # It has ended before it answered.
                 await starting
-        await self._cluster.start()
-        self._journal.note("the data cluster is back")
+        await service.start()
+        self._journal.note(f"mended: {kind.value}")
 
-    async def _kill_all_of_cluster(self, random: Random, text: str) -> None:
-        others = _descendants(self._cluster.pid) if random.random() < 0.5 else []
-        self._note(FaultKind.DATACLUSTER, f"{text}, with {len(others)} other processes")
-        await self._cluster.kill()
+    async def _kill(self, kind: FaultKind, service: Service, random: Random, when: str) -> None:
+        """SIGKILL, of its children too or of itself only, which they notice."""
+        others = _descendants(service.pid) if random.random() < 0.5 else []
+        self._note(kind, f"killed {when}, with {len(others)} other processes")
+        await service.kill()
         for pid in others:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

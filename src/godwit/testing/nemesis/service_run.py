@@ -34,14 +34,16 @@ from godwit.testing.nemesis.channel_readers import (
 )
 from godwit.testing.nemesis.journal import Journal
 from godwit.testing.nemesis.nemesis_run import NemesisResult
+from godwit.testing.nemesis.patience import in_time
 from godwit.testing.nemesis.service_outages import ServiceOutages
 
 BROKERS = 3
 READERS = 9
 PER_S = 100.0
-#: Spark is slow, and twice as slow when it starts again.
+#: Spark is slow, and twice as slow when it starts again; on a busy machine it is very slow.
 STATEMENT_S = 180.0
 SETTLE_S = 300.0
+START_S = 1_200.0
 COORDINATOR_OPTIONS = (
     "--placement", "nearest", "--report-s", "1", "--hold-s", "1", "--moves-per-s", "5",
     "--alpha", "0.2", "--beta", "1",
@@ -88,6 +90,7 @@ class ServiceRun:
         self._cluster = Service(
             "datacluster", "--listen", self._listen["datacluster"],
             "--folder", str(self._folder / "data"), "--broker", brokers.url("B1"),
+            ready_s=START_S,
         )  # fmt: skip
         await stack.enter_async_context(self._cluster)
         async with HttpClient(self._cluster.url, answer_s=STATEMENT_S) as caller:
@@ -104,13 +107,15 @@ class ServiceRun:
         )
         await outages.let_fail()
         is_over.set()
-        async with asyncio.timeout(SETTLE_S):
-            await publishing
-            while any(  # noqa: ASYNC110  Many readers, and no event for them all.
-                reader.faults(self._published) for reader in self._readers
-            ):
-                await asyncio.sleep(0.2)
+        await in_time(publishing, SETTLE_S)
+        await in_time(self._all_arrived(), SETTLE_S)
         await asyncio.sleep(1.0)  # Something that arrives twice may be late.
+
+    async def _all_arrived(self) -> None:
+        while any(  # noqa: ASYNC110  Many readers, and no event for them all.
+            reader.faults(self._published) for reader in self._readers
+        ):
+            await asyncio.sleep(0.2)
 
     def _network(self) -> NetworkSettings:
         network = network_of(chain(BROKERS), http_port=0)
@@ -127,8 +132,7 @@ class ServiceRun:
         client = await stack.enter_async_context(reader)
         kind = number % KINDS
         events = await stack.enter_async_context(client.subscribe_channel("OfKind", wanted=kind))
-        async with asyncio.timeout(STATEMENT_S):
-            await events.in_effect()
+        await in_time(events.in_effect(), STATEMENT_S)
         self._readers.append(ChannelReader(kind, events))
         task = asyncio.create_task(self._readers[-1].read())
         stack.callback(task.cancel)

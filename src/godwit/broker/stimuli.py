@@ -230,6 +230,14 @@ class Pinged(msgspec.Struct, frozen=True):
     """Round-trip times by broker; brokers that did not answer are missing."""
 
 
+@final
+class OperatorCommand(msgspec.Struct, frozen=True):
+    """An operator tells a module what to do; each module says which commands it knows."""
+
+    module: str
+    command: str
+
+
 Stimulus: TypeAlias = (
     Received
     | TimerFired
@@ -246,4 +254,5 @@ Stimulus: TypeAlias = (
     | Pinged
     | LinkAway
     | NameStimulus
+    | OperatorCommand
 )

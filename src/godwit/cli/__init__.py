@@ -1,20 +1,21 @@
 """The command line.  Each command is a few lines over a function that Python code can call too.
 
-broker.py       broker
-network.py      up, topology
-pubsub.py       sub, pub, adv, explain
-moves.py        move
-coordinator.py  coordinator, brokers
-datacluster.py  datacluster, execute, load, dataset list, channel list|show|explain|skip
-demo.py         demo, demo emergencies, simulate
-replay.py       replay
-nemesis.py      nemesis
-lab.py          lab list|run|report
-options.py      options that several commands share
-terminal.py     the terminal for tables
-extras.py       refuses what needs an extra that is not installed
-signals.py      stopping a command
-commands.py     finds the file of a command, and imports only that
+broker.py          broker
+network.py         up, topology
+pubsub.py          sub, pub, adv, explain
+moves.py           move
+load_balancing.py  balancing show|pause|resume|abort
+coordinator.py     coordinator, brokers
+datacluster.py     datacluster, execute, load, dataset list, channel list|show|explain|skip
+demo.py            demo, demo emergencies, simulate
+replay.py          replay
+nemesis.py         nemesis
+lab.py             lab list|run|report
+options.py         options that several commands share
+terminal.py        the terminal for tables
+extras.py          refuses what needs an extra that is not installed
+signals.py         stopping a command
+commands.py        finds the file of a command, and imports only that
 """
 
 from __future__ import annotations

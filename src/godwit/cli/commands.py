@@ -15,7 +15,11 @@ from typer.core import TyperCommand, TyperGroup
 
 #: Commands by panel of the help text: the file in cli/, and the functions or groups in it.
 PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "Brokers": {"network": ("up", "topology"), "broker": ("broker",)},
+    "Brokers": {
+        "network": ("up", "topology"),
+        "broker": ("broker",),
+        "load_balancing": ("balancing",),
+    },
     "Publish and subscribe": {"pubsub": ("sub", "pub", "adv", "explain")},
     "Coordinator": {"coordinator": ("coordinator", "brokers"), "moves": ("move", "drain")},
     "Data cluster": {"datacluster": ("datacluster", "execute", "load", "dataset", "channel")},

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 import uvloop
 from rich.console import Console
 
 from godwit.cli.extras import needs
+from godwit.demos.stocks.stock_scenario import StockScenario
+from godwit.demos.stocks.stocks_demo import DemoResult, play_live, play_simulated, render
+from godwit.errors import UsageError
 from godwit.overlay.topology import balanced_tree
 from godwit.runtime.settings import load_network
-
-if TYPE_CHECKING:
-    from godwit.demos.stocks.stocks_demo import DemoResult
 
 Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the scenario.")]
 
@@ -33,10 +33,6 @@ def stocks(
     """Stock quotes through broker processes, unless a command names another scenario."""
     if context.invoked_subcommand is not None:
         return
-    # Slow, as is the rest of the demonstrations: every start of a broker would wait for it.
-    from godwit.demos.stocks.stock_scenario import StockScenario  # noqa: PLC0415
-    from godwit.demos.stocks.stocks_demo import play_live  # noqa: PLC0415
-
     scenario = StockScenario(
         publishers=10,
         subscribers_per_publisher=20,
@@ -105,10 +101,12 @@ def simulate(
     minutes: Annotated[float, typer.Option(min=1.5, max=600, help="Simulated minutes.")] = 4.0,
 ) -> None:
     """Play stock quotes through a simulated network in virtual time, and check every delivery."""
-    from godwit.demos.stocks.stock_scenario import StockScenario  # noqa: PLC0415
-    from godwit.demos.stocks.stocks_demo import play_simulated  # noqa: PLC0415
-
     network = None if file is None else load_network(file)
+    if network is not None and network.balancing is not None:
+        raise UsageError(
+            f"{file} has [balancing], and the publishers of this scenario are at edge brokers, too,"
+            " which refuse them; `godwit lab run balance-local` simulates load balancing"
+        )
     shape = balanced_tree(31, fanout=2) if network is None else network.topology
     scenario = StockScenario(
         publishers=10,
@@ -122,8 +120,6 @@ def simulate(
 
 
 def _show(console: Console, result: DemoResult) -> None:
-    from godwit.demos.stocks.stocks_demo import render  # noqa: PLC0415
-
     for table in render(result):
         console.print(table)
     if not result.oracle.is_satisfied:

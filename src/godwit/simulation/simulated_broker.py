@@ -60,8 +60,10 @@ from godwit.simulation.servers import Server, goes_first
 
 #: What keeps its place behind messages, and takes the engine no time.
 InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
+#: What a module waits for: behind the message in the engine, before all others.
+Aside: TypeAlias = TimerFired | Pinged | OperatorCommand
 #: What waits for the engine, with its size in bytes and its time of arrival.
-Incoming: TypeAlias = tuple[Received | InOrder, int, float]
+Incoming: TypeAlias = tuple[Received | InOrder | Aside, int, float]
 #: What leaves by the output.
 Outgoing: TypeAlias = Send | Deliver | Notify
 
@@ -228,7 +230,7 @@ class SimulatedBroker:
 
     def command(self, module: str, command: str) -> None:
         """An operator tells a module what to do."""
-        self._stimulate(OperatorCommand(module, command))
+        self._stimulate_soon(OperatorCommand(module, command))
 
     def perform(self, effects: Sequence[Effect]) -> None:
         """Perform effects that did not come from the broker: an operator asks for them."""
@@ -332,9 +334,7 @@ class SimulatedBroker:
         self._matching_delay_s = self._resources.matching_delay_s(subscriptions)
         self._engine_bytes = self._resources.engine_bytes(subscriptions)
 
-    def _stimulate(
-        self, stimulus: Started | TimerFired | Pinged | OperatorCommand | InOrder
-    ) -> None:
+    def _stimulate(self, stimulus: Started | Aside | InOrder) -> None:
         """Handle a stimulus that is not a message: it takes no time."""
         now_s = self._agenda.now_s
         if isinstance(stimulus, ClientLeft):
@@ -406,7 +406,18 @@ class SimulatedBroker:
 
     def _wake(self, owner: Broker, stimulus: TimerFired | Pinged) -> None:
         if self.is_up and owner is self.broker:
+            self._stimulate_soon(stimulus)
+
+    def _stimulate_soon(self, stimulus: Aside) -> None:
+        """Handle it now, or when the engine has finished its message: a broker does one at a time.
+
+        Else a module could submit something before what it submitted because of that message.
+        """
+        now_s, engine = self._agenda.now_s, self._engine
+        if engine.free_at_s <= now_s and not engine.waiting:
             self._stimulate(stimulus)
+        else:
+            engine.wait((stimulus, 0, now_s), True, now_s)
 
     # -- output queues, links ------------------------------------------------------------------
 

@@ -126,7 +126,6 @@ def test_a_session_that_finds_nothing_leads_straight_back_and_is_not_repeated_at
         "B1 -> B2: SessionEnd",
         "B1 reports ended as the test says",
         "B1 is OK",
-        "B2 reports ended B1: as the test says",
         "B2 is OK",
     ]
     assert "B1 -> B3: LbRequest" in scene.wait(31.0), "B2 is left out of the next detection"
@@ -138,7 +137,6 @@ def test_without_publications_there_is_nothing_to_estimate_with() -> None:
         "B1 -> B2: SessionEnd",
         "B1 reports ended no publication arrived while sampling",
         "B1 is OK",
-        "B2 reports ended B1: no publication arrived while sampling",
         "B2 is OK",
     ]
 
@@ -158,7 +156,6 @@ def test_a_dry_run_proposes_and_ends() -> None:
         "B1 -> B2: SessionEnd",
         "B1 reports ended dry run",
         "B1 is OK",
-        "B2 reports ended B1: dry run",
         "B2 is OK",
     ]
     assert not scene.moves
@@ -258,7 +255,6 @@ def test_an_answer_that_comes_too_late_is_taken_back() -> None:
     assert scene.wait(STEADY.reply_timeout_s) == [
         "B1 -> B2: SessionEnd",
         "B1 -> B3: LbRequest",
-        "B2 reports ended B1: the answer came too late",
         "B2 is OK",
     ]
 

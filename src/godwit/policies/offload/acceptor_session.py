@@ -52,6 +52,11 @@ class AcceptorSession:
         self._arrived: set[str] = set()
         self._arrived_at_last_look = 0
 
+    @property
+    def was_used(self) -> bool:
+        """Whether clients were announced."""
+        return self._migrate is not None
+
     def agree(self, now_s: float) -> list[Request]:
         context, settings = self._context, self._context.settings
         context.status.apply(StatusEvent.ACCEPTED)

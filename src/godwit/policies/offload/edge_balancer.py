@@ -36,7 +36,7 @@ from godwit.policies.offload.detection import Candidate, Triggers
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.load_status import LoadStatus, StatusEvent
 from godwit.policies.offload.mediation import Mediator, SessionMessage
-from godwit.policies.offload.mediation_messages import EdgeRequest, PieLease
+from godwit.policies.offload.mediation_messages import EdgeRequest, LbReply, PieLease
 from godwit.policies.offload.mediation_messages import MediationMessage as Message
 from godwit.policies.offload.offloader_session import SESSION_ALARMS
 from godwit.policies.offload.outcomes import achieved
@@ -136,6 +136,8 @@ class EdgeBalancer:
     def on_message(self, sender: str, message: Message, now_s: float) -> list[Request]:
         if isinstance(message, PieLease):
             return self._on_lease(sender, message, now_s)
+        if isinstance(message, LbReply) and message.info is not None:
+            self.known.learn(message.info)
         if isinstance(message, SessionMessage):
             return self._with_news(self.mediator.on_message(sender, message, now_s), now_s)
         return []

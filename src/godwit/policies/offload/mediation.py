@@ -13,7 +13,8 @@ Departs  1. A broker whose own request is outstanding answers BUSY (open).
 Tested   tests/policies/offload/test_mediation.py.
 
 M1  A broker is BUSY exactly while it is in a session that both sides agreed to.
-M2  A session ends on each side without the other (F1, N1), with one report.
+M2  A session ends on each side without the other (F1, N1).  Each side reports it once; an acceptor
+    that got no clients leaves it to the offloader.
 """
 
 from __future__ import annotations
@@ -241,6 +242,8 @@ class Mediator:
             session.hold_those_that_stayed(now_s)
             self._learn(session, ending)
         self._leave_busy(ending)
+        if isinstance(session, AcceptorSession) and not session.was_used and not ending.is_failure:
+            return []  # The offloader says why.
         return [self._report_of(session, ending)]
 
     def _learn(self, session: OffloaderSession, ending: Ending) -> None:

@@ -221,6 +221,20 @@ class Offload(PolicyModule):
             return []
         return self._issued(balancer.on_departed(client, now_s), now_s)
 
+    @property
+    def session(self) -> tuple[str, str] | None:
+        """The partner and the phase of the present session, if there is one."""
+        balancer = self._balancer
+        if not isinstance(balancer, EdgeBalancer) or balancer.mediator.session is None:
+            return None
+        session = balancer.mediator.session
+        return session.partner, session.phase.value
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """The last ones."""
+        return [decision for _, decision in self._decisions]
+
     # -- the operator --------------------------------------------------------------------------
 
     def on_command(self, command: str, now_s: float) -> Iterable[Request]:

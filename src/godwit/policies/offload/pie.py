@@ -202,6 +202,14 @@ class KnownBrokers:
         self._heard[pie.broker] = _Heard(pie, now_s)
         return is_new
 
+    def learn(self, info: BrokerInfo) -> None:
+        """A broker has told its present load in another message."""
+        heard = self._heard.get(info.broker)
+        if heard is not None:
+            details = msgspec.structs.replace(heard.pie.details, info=info)
+            pie = replace(heard.pie, values=PieValues.of(info), details=details)
+            self._heard[info.broker] = replace(heard, pie=pie)
+
     def drop_expired(self, now_s: float) -> None:
         for broker, heard in list(self._heard.items()):
             if now_s < heard.at_s:  # The clock was set back.

@@ -115,9 +115,12 @@ class BrokerFleet:
         return self._folder / f"{broker}.log"
 
     def log_tail(self, broker: str) -> list[str]:
-        if not self._log(broker).exists():
-            return []
-        return self._log(broker).read_text().splitlines()[-TAIL_LINES:]
+        return self.log(broker)[-TAIL_LINES:]
+
+    def log(self, broker: str) -> list[str]:
+        """All lines, also of earlier processes of this broker."""
+        file = self._log(broker)
+        return file.read_text().splitlines() if file.exists() else []
 
     def url(self, broker: str) -> str:
         """Where clients call."""

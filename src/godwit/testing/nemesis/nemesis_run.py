@@ -36,6 +36,8 @@ VIOLATIONS_KEPT_MAX = 100_000
 STORY_EVENTS_MAX = 2_000
 #: Requests that are shown in the report of a hang; all of them are in the story.
 SHOWN_MAX = 5
+#: What the log of a broker says that has a link too many.
+CYCLE = "would close a cycle"
 #: For faults that wait for others on the same broker.
 MEND_S = 60.0
 
@@ -95,6 +97,7 @@ class NemesisRun:
             await self._in_time("all to be quiet", self._settle(), SETTLE_S)
             result.settle_s = journal.now_s() - mended_s
             await self._in_time("a second client to be refused", self._meet_seconds(), SETTLE_S)
+            await self._in_time("a cycle to be refused", self._close_cycle(), SETTLE_S)
             closing = asyncio.gather(*(person.close() for person in self._people.values()))
             await self._in_time("clients to close", closing, SETTLE_S)
         finally:
@@ -184,6 +187,21 @@ class NemesisRun:
         for person, broker in zip(self._people.values(), self._plan.topology.brokers, strict=False):
             if not await person.is_alone(broker):
                 self._journal.problem(f"{broker} let a second {person.name} in")
+
+    async def _close_cycle(self) -> None:
+        """A link too many is refused by the broker that made it, and nothing else notices."""
+        ends = [
+            fault.where[1:] for fault in self._plan.faults if fault.kind is FaultKind.EXTRA_LINK
+        ]
+        if self._journal.problems or not ends:
+            return
+        before = len(self._fleet.log(EXTRA))
+        await self._fleet.join(EXTRA, *ends[0])
+        while not any(CYCLE in line for line in self._fleet.log(EXTRA)[before:]):  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)
+        self._fences.clear()
+        await self._settle()
+        await self._fleet.leave(EXTRA)
 
     def _has(self, kind: FaultKind) -> bool:
         return any(fault.kind is kind for fault in self._plan.faults)

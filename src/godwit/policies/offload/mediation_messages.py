@@ -6,7 +6,7 @@ Paper    Cheung, thesis 4.1.4; it does not name the messages.
                           |-- LbRequest ---------->|
                           |<---------- LbReply ----|   status; if OK its load and CSS
                           |-- Migrate ------------>|   how many clients come, and until when
-                          |<---------- LbDone -------|
+                          |<---------- LbDone -----|
                           |<----- SessionEnd ----->|   instead of any of these
 
     global session    head                     head

@@ -288,7 +288,7 @@ class Report:
         self._star = star
         self._console = console
         self._start_s = time.monotonic()
-        self.table = Table("after s", "what", *star.edges, "largest difference", box=None)
+        self.table = Table("after s", "what", *star.edges, "difference", box=None)
 
     async def note(self, what: str) -> Self:
         outputs, homes = await self._star.outputs(), self._star.homes
@@ -340,7 +340,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10, help="edge brokers that are killed")
     arguments = parser.parse_args()
-    return 0 if uvloop.run(play(arguments.rounds, Console())) else 1
+    return 0 if uvloop.run(play(arguments.rounds, Console(width=120))) else 1
 
 
 if __name__ == "__main__":

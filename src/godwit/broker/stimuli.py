@@ -178,6 +178,8 @@ class NameWish(msgspec.Struct, frozen=True):
     """Of its last claim, if it had one."""
 
     take_over: bool
+    is_first: bool = True
+    """Whether it has had no session yet: if there is one of the name, it is another client's."""
 
 
 @final
@@ -211,6 +213,8 @@ class NameDecided(msgspec.Struct, frozen=True):
     contest: NameContest
     is_free: bool
     reason: str = ""
+    is_final: bool = True
+    """False if another attempt may succeed before long."""
 
 
 NameStimulus: TypeAlias = NameWish | NameWaitOver | NameLeft | NameDecided

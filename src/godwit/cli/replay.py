@@ -18,6 +18,8 @@ from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
 from godwit.testing.random_runs import random_run
+from godwit.testing.storms.balancing_storm import balancing_storm
+from godwit.testing.storms.storm import storm
 
 
 class RandomScenario(Protocol):
@@ -35,10 +37,6 @@ def _scenario(
     if not faults and not balancing:
         run = random_moves if moves else random_run
         return lambda seed: run(seed, strategy)
-    # Slow, for few.
-    from godwit.testing.storms.balancing_storm import balancing_storm  # noqa: PLC0415
-    from godwit.testing.storms.storm import storm  # noqa: PLC0415
-
     if strategy is not TreeRouting:
         raise UsageError("--faults and --balancing work with --overlay tree only")
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.

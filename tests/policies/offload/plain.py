@@ -1,7 +1,7 @@
 """The offload algorithms as the thesis prints them: all report cards are computed after each step.
 
 Written from the specification, with sets of sample numbers for bit vectors, `BrokerInfo`s for
-estimates, k counted up from 1, and the poset for the CSS.  O(n^2 log n), and slower; for comparison.
+estimates, k counted up from 1, and the poset for the CSS: O(n^2 log n) at best.
 Where policies/offload departs from the print (the headers there say why), this follows it.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, log2
 from random import Random
 
 from godwit.broker.sessions import ClientSubscription
@@ -226,18 +226,18 @@ def random_instance(seed: int, action: OffloadAction) -> Instance:
     ]
     found = sample(clients, css, stream, seconds=random.choice([1, 2, 8]), staying=staying)
     input_per_s = found.input_per_s * random.choice([0.5, 1, 1, 2])
-    bytes_s = sum(
+    size_bytes = sum(
         p.size_bytes * (len(p.group.clients) + len(p.group.staying)) for p in found.groups
     )
-    bytes_s = bytes_s * input_per_s / found.samples
+    bytes_s = size_bytes * input_per_s / found.samples
     n = len(clients)
 
     def total(used: float) -> float:
         wanted = used / random.choice([0.3, 0.6, 0.9, 1.3, 2])
-        return 2.0 ** round(Random(seed).uniform(-0.5, 0.5) + _log2(wanted)) if wanted else 1024.0
+        return 2.0 ** round(Random(seed).uniform(-0.5, 0.5) + log2(wanted)) if wanted else 1024.0
 
     def slope_s(ir: float) -> float:
-        return 2.0 ** round(_log2(random.uniform(0.1, 1.5) / max(1.0, ir) / (n + 16)))
+        return 2.0 ** round(log2(random.uniform(0.1, 1.5) / max(1.0, ir) / (n + 16)))
 
     m = slope_s(input_per_s)
     local = info(
@@ -253,14 +253,8 @@ def random_instance(seed: int, action: OffloadAction) -> Instance:
         memory=random.choice([0.0, 0.5, 0.84375]), per_subscription=random.choice([0, 2.0**-8]),
     )  # fmt: skip
     settings = BalancingSettings(
-        delay_normalization_s=2.0 ** round(_log2(max(2.0**-20, m * n))),
+        delay_normalization_s=2.0 ** round(log2(max(2.0**-20, m * n))),
         balance_threshold=random.choice([0.005, 0.005, 0.05]),
         local_ratio_trigger=random.choice([0.0, 0.1]),
     )
     return Instance(action, local, remote, css, found, settings, random.random() < 0.3)
-
-
-def _log2(value: float) -> float:
-    from math import log2
-
-    return log2(value)

@@ -72,7 +72,7 @@ def test_a_session_from_detection_to_the_settled_load() -> None:
     scene = migrating()
     assert scene.arrive("c1", "B2") == []
     assert scene.arrive("c2", "B2") == [
-        "B2 -> B1: Done",
+        "B2 -> B1: LbDone",
         "B2 reports ended all clients have arrived",
         "B2 is STABILIZING",
         "B1 reports ended all that arrived have left",
@@ -224,7 +224,7 @@ def test_no_broker_stays_busy_when_the_other_one_dies(
     assert is_over(scene)
 
 
-@pytest.mark.parametrize("kind", ["LbRequest", "LbReply", "Migrate", "Done", "SessionEnd"])
+@pytest.mark.parametrize("kind", ["LbRequest", "LbReply", "Migrate", "LbDone", "SessionEnd"])
 def test_no_broker_stays_busy_when_a_message_is_lost(kind: str) -> None:
     scene = unbalanced()
     scene.loses = lambda _sender, _to, sent: sent == kind
@@ -267,7 +267,7 @@ def test_clients_that_do_not_come_are_not_waited_for_longer_than_necessary() -> 
     scene.arrive("c1", "B2")
     story = scene.wait(2 * STEADY.migration_timeout_s + 1.0)
     assert story == [
-        "B2 -> B1: Done",
+        "B2 -> B1: LbDone",
         "B2 reports ended no more clients came in time",
         "B2 is STABILIZING",
         "B1 reports ended all that arrived have left",

@@ -23,7 +23,7 @@ from godwit.policies.offload.css import covering_set
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.load_status import LoadStatus, StatusEvent
 from godwit.policies.offload.mediation_messages import (
-    Done,
+    LbDone,
     LbReply,
     LbRequest,
     Migrate,
@@ -97,7 +97,7 @@ class AcceptorSession:
     def _done(self, reason: str) -> list[Request]:
         self._over(reason)
         return self._context.send(
-            self.partner, Done(session=self.session, arrived=len(self._arrived))
+            self.partner, LbDone(session=self.session, arrived=len(self._arrived))
         )
 
     def on_alarm(self, purpose: str, now_s: float) -> list[Request]:

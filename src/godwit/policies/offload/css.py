@@ -5,11 +5,11 @@ Paper    Cheung, thesis 3.2 and 4.3.1: the subscriptions that no other one cover
 Claim    `css` has exactly the filters that no other filter here covers.  To build it takes about
          n log n, because each filter is compared only with those that can cover it:
 
-             filter --> the attributes it fixes, with their values     hashing, for each part of them
-                    --> shelf: nothing remains                         covers
-                               one bound          sorted               bisection
-                               several intervals  arrays of bounds     NumPy, 1 to 2 ns for each pair
-                               others             list                 `Filter.covers`, SCAN_MAX
+             filter --> the attributes it fixes, with their values   hashing, for each part of them
+                    --> shelf: nothing remains                       covers
+                               one bound          sorted             bisection
+                               several intervals  arrays of bounds   NumPy, 1 to 2 ns for each pair
+                               others             list               `Filter.covers`, SCAN_MAX
 
 Departs  1. A filter remembers one filter that covers it (its witness) instead of all its parents;
             when the witness leaves, it looks for another.  content/poset.py has the whole order,
@@ -30,8 +30,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, KeysView
-from itertools import combinations
 from math import inf
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -43,9 +43,9 @@ from godwit.content.values import Number, hash_key
 
 #: Filters of a shelf without order that a search looks at.
 SCAN_MAX = 1_000
-#: Subsets of the fixed attributes that are looked up one by one.
-SUBSETS_MAX = 256
 
+#: Attributes with one possible value, by name, and those values.
+Fixed: TypeAlias = tuple[tuple[str, ...], tuple[object, ...]]
 #: A bound: its place, and 1 if it is open.  Of two, the smaller leaves more room.
 Edge: TypeAlias = tuple[Number, int]
 #: Both bounds; the upper one negated, so that smaller is wider for both.
@@ -57,6 +57,7 @@ class _Shelf(ABC):
 
     def __init__(self, open_attributes: tuple[str, ...]) -> None:
         self.open_attributes = open_attributes
+        self.names = frozenset(open_attributes)
 
     @abstractmethod
     def add(self, filter: Filter) -> None: ...
@@ -65,8 +66,8 @@ class _Shelf(ABC):
     def remove(self, filter: Filter) -> None: ...
 
     @abstractmethod
-    def cover(self, filter: Filter) -> Filter | None:
-        """A filter of this shelf that covers `filter` and does not equal it."""
+    def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
+        """A filter of this shelf that covers `filter`; another one if `filter` is here itself."""
 
 
 class _List(_Shelf):
@@ -82,11 +83,11 @@ class _List(_Shelf):
     def remove(self, filter: Filter) -> None:
         del self._filters[filter]
 
-    def cover(self, filter: Filter) -> Filter | None:
+    def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
         for looked, other in enumerate(self._filters):
             if looked == SCAN_MAX:
                 return None
-            if other.covers(filter) and other != filter:
+            if other.covers(filter) and not (is_here and other == filter):
                 return other
         return None
 
@@ -117,17 +118,13 @@ class _Chain(_Shelf):
         del self._order[bisect_left(self._order, edge)]
         del self._filters[edge]
 
-    def cover(self, filter: Filter) -> Filter | None:
+    def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
         edge = self._edge(filter)
         if edge is None:
             return None
-        place = bisect_right(self._order, edge)
-        # The nearest may be the filter itself; then the one before it.
-        for near in range(place - 1, max(-1, place - 3), -1):
-            other = self._filters[self._order[near]]
-            if other != filter:
-                return other
-        return None
+        order = self._order
+        place = bisect_left(order, edge) if is_here else bisect_right(order, edge)
+        return self._filters[order[place - 1]] if place else None
 
 
 class _Boxes(_Shelf):
@@ -155,10 +152,10 @@ class _Boxes(_Shelf):
             edges = _edges(filter.constraints[attribute])
             if edges is None:
                 return None
-            row += [_rounded(edge[0]) for edge in edges]
+            row += [float(edge[0]) for edge in edges]
         return row
 
-    def cover(self, filter: Filter) -> Filter | None:
+    def cover(self, filter: Filter, *, is_here: bool) -> Filter | None:
         row = self._row(filter)
         if row is None:
             return None
@@ -172,8 +169,8 @@ class _Boxes(_Shelf):
             possible &= bounds <= bound
         # Rounding never reverses an order, so that no cover is missed; `covers` is exact.
         for place in np.flatnonzero(possible)[::-1].tolist():
-            other = self._filters[place]
-            if other != filter and other.covers(filter):
+            other: Filter = self._filters[place]
+            if other.covers(filter) and not (is_here and other == filter):
                 return other
         return None
 
@@ -184,7 +181,8 @@ class CoverIndex:
     def __init__(self, filters: Iterable[Filter] = ()) -> None:
         self._shelves: dict[tuple[str, ...], dict[tuple[object, ...], list[_Shelf]]] = {}
         self._shelf_by_tag: dict[tuple[object, ...], _Shelf] = {}
-        self._members: dict[Filter, _Shelf] = {}
+        self._members: dict[Filter, tuple[_Shelf | None, Fixed]] = {}
+        self._parts_of: dict[tuple[str, ...], list[tuple[tuple[str, ...], list[int]]]] = {}
         for filter in filters:
             self.add(filter)
 
@@ -199,20 +197,25 @@ class CoverIndex:
         if filter in self._members or not filter.is_satisfiable:
             return
         fixed, left = _fixed(filter)
-        attributes, values = tuple(fixed), tuple(fixed.values())
         kind, names = _kind(left)
-        tag = (attributes, values, kind, names)
+        tag = (fixed, kind, names)
         shelf = self._shelf_by_tag.get(tag)
         if shelf is None:
             shelf = self._shelf_by_tag[tag] = _new_shelf(kind, names)
-            self._shelves.setdefault(attributes, {}).setdefault(values, []).append(shelf)
+            attributes, values = fixed
+            if attributes not in self._shelves:
+                self._shelves[attributes] = {}
+                self._parts_of.clear()
+            shelves = self._shelves[attributes].setdefault(values, [])
+            # Narrow filters first: what leaves nothing open is the last.
+            shelves.insert(len(shelves) if kind == "list" else 0, shelf)
         shelf.add(filter)
-        self._members[filter] = shelf
+        self._members[filter] = shelf, fixed
 
     def remove(self, filter: Filter) -> None:
-        shelf = self._members.pop(filter, None)
-        if shelf is not None:
-            shelf.remove(filter)
+        member = self._members.pop(filter, None)
+        if member is not None and member[0] is not None:
+            member[0].remove(filter)
 
     def covers(self, filter: Filter) -> bool:
         """Whether a filter here covers `filter`, or equals it."""
@@ -220,24 +223,28 @@ class CoverIndex:
 
     def cover(self, filter: Filter) -> Filter | None:
         """A filter here that covers `filter` and does not equal it; narrow ones first."""
-        fixed, _ = _fixed(filter)
-        constraints = filter.constraints
-        for attributes in self._parts(fixed):
-            values = tuple([fixed[name] for name in attributes])
-            for shelf in self._shelves[attributes].get(values, ()):
-                if all(name in constraints for name in shelf.open_attributes):
-                    found = shelf.cover(filter)
+        own, fixed = self._members.get(filter) or (None, _fixed(filter)[0])
+        attributes, values = fixed
+        names = filter.constraints.keys()
+        for part, places in self._parts_of.get(attributes) or self._parts(attributes):
+            some = values if part is attributes else tuple([values[place] for place in places])
+            for shelf in self._shelves[part].get(some, ()):
+                if names >= shelf.names:
+                    found = shelf.cover(filter, is_here=shelf is own)
                     if found is not None:
                         return found
         return None
 
-    def _parts(self, fixed: dict[str, object]) -> Iterator[tuple[str, ...]]:
-        """The sets of attributes that filters here fix, and that are part of `fixed`."""
-        if 2 ** len(fixed) <= SUBSETS_MAX:
-            for size in range(len(fixed), -1, -1):
-                yield from (part for part in combinations(fixed, size) if part in self._shelves)
-        else:
-            yield from (part for part in self._shelves if fixed.keys() >= set(part))
+    def _parts(self, attributes: tuple[str, ...]) -> list[tuple[tuple[str, ...], list[int]]]:
+        """The sets of attributes that filters here fix and that are part of `attributes`.
+
+        Each with its places in `attributes`; the largest first.
+        """
+        known = set(attributes)
+        found = sorted((part for part in self._shelves if known.issuperset(part)), key=len)
+        parts = [(part, [attributes.index(name) for name in part]) for part in reversed(found)]
+        self._parts_of[attributes] = parts
+        return parts
 
 
 class CoveringSubscriptions:
@@ -281,17 +288,21 @@ def covering_set(filters: Iterable[Filter]) -> tuple[Filter, ...]:
     return tuple(CoveringSubscriptions(filters).css)
 
 
-def _fixed(filter: Filter) -> tuple[dict[str, object], list[tuple[str, Constraint]]]:
+def _fixed(filter: Filter) -> tuple[Fixed, list[tuple[str, Constraint]]]:
     """The attributes with one possible value, by name, with that value; and the others."""
-    fixed: dict[str, object] = {}
+    fixed: dict[str, object] = dict(filter.fixed_texts)
     left: list[tuple[str, Constraint]] = []
-    for name, constraint in sorted(filter.constraints.items()):
+    for name, constraint in filter.constraints.items():
+        if name in fixed:
+            continue
         value = constraint.only_value
         if value is None:
             left.append((name, constraint))
         else:
             fixed[name] = hash_key(value)
-    return fixed, left
+    attributes = tuple(sorted(fixed))
+    left.sort(key=itemgetter(0))
+    return (attributes, tuple([fixed[name] for name in attributes])), left
 
 
 def _kind(left: list[tuple[str, Constraint]]) -> tuple[str, tuple[str, ...]]:
@@ -336,10 +347,3 @@ def _edges(constraint: Constraint) -> Edges | None:
     assert isinstance(numbers, OneOf), "a region of numbers"
     values = [value for value in numbers.values if not isinstance(value, str)]
     return (min(values), 0), (-max(values), 0)
-
-
-def _rounded(bound: Number) -> float:
-    try:
-        return float(bound)
-    except OverflowError:
-        return inf if bound > 0 else -inf

@@ -15,7 +15,7 @@ Departs  1. A cluster is N/A if one of its edge brokers is.  It starts no global
             once more, as the thesis says: one extra hop, to all its neighbours.
          4. A pair of clusters whose global session led to no session between edge brokers is
             blocked, as in holds.py.
-Tested   tests/policies/offload/test_head_balancer.py.
+Tested   tests/policies/offload/test_global_mediation.py.
 """
 
 from __future__ import annotations

@@ -9,16 +9,16 @@ Only members of the covering subscription set decide which publications come in.
 brings the two brokers closest together goes first, so that few subscriptions move.
 
 Departs  1. A group of several filters is a candidate if one of them is in the CSS.
-         2. Candidates whose reports must be equal are one *class*: the same number of saved samples,
-            of added samples, of clients that can go and that the acceptor's output has room for,
-            of filters for each client, and the same `is_covered`.  One report is computed for each
-            class and step; within a class the lowest id is the best.  A group changes its class
-            only if one of its samples changes (remaining_traffic.py, R2) or the room shrinks below
-            it, which is read from a heap.  So a plan over n candidates in c classes with s steps
-            takes about n log n + s c, instead of s n log n; c is a few dozen in practice, because
-            samples and clients are small numbers.
-Tested   tests/policies/offload/test_input_offload.py, tests/policies/offload/test_plain.py: the same
-         plans as algorithm 1 as it is printed.
+         2. Candidates whose reports must be equal are one *class*: the same number of saved
+            samples, of added samples, of clients that can go and that the acceptor's output has
+            room for, of filters for each client, and the same `is_covered`.  One report is
+            computed for each class and step; within a class the lowest id is the best.  A group
+            changes its class only if one of its samples changes (remaining_traffic.py, R2) or the
+            room shrinks below it, which is read from a heap.  So a plan over n candidates in c
+            classes with s steps takes about n log n + s c, instead of s n log n.  There are few
+            classes, because samples and clients are small numbers.
+Tested   tests/policies/offload/test_input_offload.py; tests/policies/offload/test_plain.py: the
+         same plans as algorithm 1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ class _Class(NamedTuple):
     """Clients that the acceptor's output has room for."""
 
     per_client: int
-    all_may_leave: bool
     is_covered: bool
 
 
@@ -136,7 +135,6 @@ class InputOffload:
             clients,
             room,
             offloading.per_client[group],
-            traffic.all_may_leave(group),
             offloading.is_covered(group),
         )
         if self._class_of.get(group) == kind:

@@ -6,7 +6,7 @@ Departs  1. A window of the meters is read once, by a timer; publications pass u
          2. After a session only windows that began after it count: else the load of before would
             start the next one.
          3. Or in an overload is above 1: what is used is then what is asked for.
-Tested   tests/policies/offload/test_load_averages.py.
+Tested   tests/policies/offload/test_parts.py.
 """
 
 from __future__ import annotations

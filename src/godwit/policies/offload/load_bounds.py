@@ -6,19 +6,19 @@ what the brokers publish about themselves (`BrokerInfo`), so that they need no g
 
 Let ou, ot, n, m, b, ir be those of each broker, N the sum of the n.
 
-output     Moving a subscriber moves its bytes from one broker to another, and neither adds nor removes
-           any.  So max Or >= sum of ou / sum of ot, the load of all brokers filled to one level; and
-           >= o / max ot for the bytes o of the largest single subscriber, which must be somewhere.
-matching   d = m n + b of each broker, all n together N: water is filled over the lines until the level
-           D with sum of (D - b) / m = N.  Below it N subscriptions have no room.  A broker without
-           subscriptions has its b; so max d >= max(D, largest b).
-input      The publications that enter a broker now are wanted by some subscriber, so in any assignment
-           they enter some broker: together the brokers receive at least U, the largest ir (or a
-           rate that the caller knows).  A broker at utilisation r takes in r / d(n) per second, so
-           max Ir >= U / sum of 1 / d(n).  The sum is the largest if one broker has all subscriptions
-           but one for each other broker, since 1 / d is convex in n: the least of these bounds over
-           the choice of that broker holds for any assignment.  It is far from tight where the same
-           publications must enter several brokers.
+output     Moving a subscriber moves its bytes from one broker to another, and neither adds nor
+           removes any.  So max Or >= sum of ou / sum of ot, all brokers filled to one level; and
+           max Or >= o / max ot for the bytes o of the largest subscriber, which must be somewhere.
+matching   d = m n + b of each broker, all n together N: water is poured over the lines up to the
+           level D with sum of (D - b) / m = N.  Below it there is no room for N subscriptions.  A
+           broker without subscriptions has its b, so max d >= max(D, largest b).
+input      What enters a broker now is wanted by one of its subscribers, so in any assignment it
+           enters some broker: together the brokers receive at least U, the largest ir (or a rate
+           that the caller knows).  A broker at utilisation r takes in r / d(n) per second, so
+           max Ir >= U / sum of 1 / d(n).  As 1 / d is convex in n, that sum is the largest if one
+           broker has all subscriptions but one for each other broker; the least of these bounds
+           over the choice of that broker holds for any assignment.  It is far from the optimum
+           where many publications must enter several brokers.
 
 B1  Every bound is at most the maximum of any assignment, also of the present one.
 Tested   tests/policies/offload/test_load_bounds.py: against all assignments of small clusters.
@@ -52,8 +52,8 @@ def load_bounds(
 ) -> LoadBounds:
     """Of brokers that may exchange subscribers.
 
-    largest_subscriber_bytes_s  the output bandwidth of the largest subscriber, if it is known
-    wanted_per_s                the publications per second that any subscriber wants, if it is known
+    largest_subscriber_bytes_s  the output bandwidth of the largest subscriber, if known
+    wanted_per_s                the publications per second that any subscriber wants, if known
     """
     if not brokers:
         raise UsageError("the load of no broker is known; bounds need at least one")

@@ -32,7 +32,7 @@ from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.holds import BlockedPairs
 from godwit.policies.offload.load_status import LoadStatus, StatusEvent
 from godwit.policies.offload.mediation_messages import (
-    Done,
+    LbDone,
     LbReply,
     LbRequest,
     Migrate,
@@ -47,7 +47,7 @@ from godwit.policies.offload.offloader_session import (
 )
 from godwit.policies.offload.outcomes import Prediction
 
-SessionMessage: TypeAlias = LbRequest | LbReply | Migrate | Done | SessionEnd
+SessionMessage: TypeAlias = LbRequest | LbReply | Migrate | LbDone | SessionEnd
 
 
 class Mediator:
@@ -113,7 +113,7 @@ class Mediator:
             case Migrate():
                 if isinstance(session, AcceptorSession):
                     requests = session.on_migrate(message, now_s)
-            case Done():
+            case LbDone():
                 if isinstance(session, OffloaderSession):
                     requests = session.on_done(message, now_s)
             case SessionEnd(reason=reason):

@@ -6,7 +6,7 @@ Paper    Cheung, thesis 4.1.4; it does not name the messages.
                           |-- LbRequest ---------->|
                           |<---------- LbReply ----|   status; if OK its load and CSS
                           |-- Migrate ------------>|   how many clients come, and until when
-                          |<---------- Done -------|
+                          |<---------- LbDone -----|
                           |<----- SessionEnd ----->|   instead of any of these
 
     global session    head                     head
@@ -88,7 +88,7 @@ class Migrate(_Body, frozen=True, kw_only=True):
     """The acceptor's load afterwards, as the offloader estimates it."""
 
 
-class Done(_Body, frozen=True, kw_only=True):
+class LbDone(_Body, frozen=True, kw_only=True):
     """Acceptor to offloader: all that come have arrived."""
 
     arrived: int
@@ -136,7 +136,7 @@ MediationMessage: TypeAlias = (
     LbRequest
     | LbReply
     | Migrate
-    | Done
+    | LbDone
     | SessionEnd
     | EdgeRequest
     | GlobalRequest

@@ -5,7 +5,7 @@ Paper    Cheung, thesis 4.1.4, "Mediating Load Balancing Sessions" and "Mediatin
 
     REQUESTING   LbRequest was sent                              until reply_timeout_s
     SAMPLING     the acceptor agreed; PRESS counts publications  until press_timeout_s
-    MIGRATING    clients are asked to move                       until Done, or N x 5 s + margin;
+    MIGRATING    clients are asked to move                       until LbDone, or N x 5 s + margin;
                  and until those that arrived have left          until margin
 
 Departs  1. The acceptor learns N, the time and the prediction from one message, Migrate, and not
@@ -38,7 +38,7 @@ from godwit.policies.offload.detection import Candidate, Triggers
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.load_status import StatusEvent
 from godwit.policies.offload.mediation_messages import (
-    Done,
+    LbDone,
     LbReply,
     LbRequest,
     Migrate,
@@ -272,7 +272,7 @@ class OffloaderSession:
             self._departed.add(client)
             self._over_if_all_left()
 
-    def on_done(self, done: Done, now_s: float) -> list[Request]:
+    def on_done(self, done: LbDone, now_s: float) -> list[Request]:
         """The acceptor expects no more clients; those that arrived there have to leave here."""
         self._arrived = done.arrived
         self._to_ask.clear()

@@ -6,7 +6,7 @@ Words    estimated -> predicted; measured after the session -> achieved; error -
 Departs  1. Each side records its own: the acceptor knows the prediction from the offloader.
          2. Measured when the load has settled.  A session that an overload starts earlier replaces
             the prediction: it was made on other terms.
-Tested   tests/policies/offload/test_outcomes.py.
+Tested   tests/policies/offload/test_parts.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Output offload: subscriptions that the acceptor covers move first, then others.
 
 Paper    Cheung, thesis 4.3.3, algorithms 2 to 4.
-Words    Phase-I, types I to III, Phase-II -> `Phase`; ignoreSet -> groups that were dropped.
+Words    Phase-I, types I to III, Phase-II -> `OffloadPhase`; ignoreSet -> groups that were dropped.
 
     Phase I   groups of which the acceptor receives everything already: no new input for it
               I    all its clients can go, and the offloader's input falls
@@ -9,18 +9,19 @@ Words    Phase-I, types I to III, Phase-II -> `Phase`; ignoreSet -> groups that 
               III  its input does not fall even if all go
     Phase II  the others: the acceptor's input rises
 
-Claim    The same plan as algorithms 2 to 4, which compute all reports again after each step, without
-         doing so (report_pools.py): n log n.  Phase II ends when the input utilisations meet, so
-         that the input offload has nothing to move back, unless the offloader's output is
+Claim    The same plan as algorithms 2 to 4, which compute all reports again after each step,
+         without doing so (report_pools.py): n log n.  Phase II ends when the input utilisations
+         meet, so that the input offload has nothing to move back, unless the offloader's output is
          overloaded.
 
-Departs  1. A round in which nothing moved is the last (E8).
+Departs  1. If phase II moves nothing, the plan is complete: phase I had ended before, and nothing
+            has changed since (E8).
          2. In phase I the types are used in order, but a type without a report that improves the
             balance counts as empty.  As printed, one group of type I that is too heavy to move
             would keep all groups of types II and III from being considered.
-         3. Phase II goes back to phase I if its choice made a group covered that was not; the thesis
-            asks if the choice had children in the poset.  Children that were covered before change
-            nothing in phase I; and a group may be covered by several choices together.
+         3. Phase II goes back to phase I if its choice made a group covered that was not; the
+            thesis asks if the choice had children in the poset.  Children that were covered before
+            change nothing in phase I, and a group may be covered by several choices together.
          4. Balanced inputs end phase II only if the acceptor's input utilisation exceeds the local
             ratio trigger.  Below it no broker starts an input session, whatever the difference is;
             with a light input on both sides, the rule would forbid phase II for ever.
@@ -41,7 +42,7 @@ from godwit.policies.offload.report_cards import (
 from godwit.policies.offload.report_pools import ReportPools
 
 
-class Phase(IntEnum):
+class OffloadPhase(IntEnum):
     """The lists of reports; those of phase I in the order of their use."""
 
     TYPE_I = 0
@@ -51,55 +52,47 @@ class Phase(IntEnum):
 
 
 #: Phase I, in the order of use.
-TYPES = (Phase.TYPE_I, Phase.TYPE_II, Phase.TYPE_III)
+TYPES = (OffloadPhase.TYPE_I, OffloadPhase.TYPE_II, OffloadPhase.TYPE_III)
 
 
 class OutputOffload:
     def __init__(self, offloading: Offloading) -> None:
         self._offloading = offloading
-        self._pools = ReportPools(offloading, self._phase, len(Phase))
+        self._pools = ReportPools(offloading, self._phase, len(OffloadPhase))
 
     def plan(self) -> OffloadPlan:
         offloading = self._offloading
-        moved = True
-        while moved and not offloading.is_done:
-            moved = self._run_phase_1()
-            if offloading.is_done or self._inputs_are_balanced:
+        self._run_phase_1()
+        while not offloading.is_done:
+            if self._inputs_are_balanced:
+                waiting = self._pools.best(OffloadPhase.PHASE_II)
+                return offloading.plan(INPUTS_BALANCED if waiting else None)
+            if not self._run_phase_2():
                 break
-            moved |= self._run_phase_2()
-        if (
-            not offloading.is_done
-            and self._inputs_are_balanced
-            and self._pools.best(Phase.PHASE_II) is not None
-        ):
-            return offloading.plan(INPUTS_BALANCED)
+            self._run_phase_1()
         return offloading.plan()
 
-    def _phase(self, report: ReportCard) -> Phase:
+    def _phase(self, report: ReportCard) -> OffloadPhase:
         if not report.is_covered:
-            return Phase.PHASE_II
+            return OffloadPhase.PHASE_II
         if not report.saved_bits:
-            return Phase.TYPE_III
+            return OffloadPhase.TYPE_III
         is_all = report.k == self._offloading.traffic.clients[report.group]
-        return Phase.TYPE_I if is_all else Phase.TYPE_II
+        return OffloadPhase.TYPE_I if is_all else OffloadPhase.TYPE_II
 
-    def _run_phase_1(self) -> bool:
-        """Whether something moved."""
-        moved = False
+    def _run_phase_1(self) -> None:
         while not self._offloading.is_done:
             found = (self._pools.best(number) for number in TYPES)
             report = next((report for report in found if report is not None), None)
             if report is None:
                 break
             self._pools.take(report)
-            moved = True
-        return moved
 
     def _run_phase_2(self) -> bool:
         """Whether something moved."""
         moved = False
         while not self._offloading.is_done and not self._inputs_are_balanced:
-            report = self._pools.best(Phase.PHASE_II)
+            report = self._pools.best(OffloadPhase.PHASE_II)
             if report is None:
                 break
             moved = True

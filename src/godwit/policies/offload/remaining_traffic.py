@@ -1,6 +1,6 @@
 """What each group still draws at the offloader, and what the acceptor lacks of it.
 
-Paper    Cheung, thesis 4.2.1: merging a chosen subscription into lcssBV; 4.3.1, fields 1, 3 and 4 of
+Paper    Cheung, thesis 4.2.1: merging a chosen subscription into lcssBV; 4.3.1: fields 3 and 4 of
          the report card.
 Words    sBV -> bits; lcssBV -> lcss; input rate saved -> saved_bits; extra rate -> added_bits.
 Claim    Both counts are exact with the moves so far, without sampling again.
@@ -46,13 +46,13 @@ class RemainingTraffic:
         return (self.bits[group] & ~self.lcss).bit_count()
 
     def saved_bits(self, group: int) -> int:
-        """Samples that the offloader would no longer receive if the whole group left."""
+        """Samples that the offloader would no longer receive if the whole group left.
+
+        A group with a client that stays does not leave as a whole.
+        """
         if self._stay[group]:
             return 0
         return (self.bits[group] & self.single).bit_count()
-
-    def all_may_leave(self, group: int) -> bool:
-        return not self._stay[group]
 
     def move(self, group: int, clients: int) -> int:
         """Move some clients of a group; returns the samples for which something changed (R2)."""

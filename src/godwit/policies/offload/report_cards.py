@@ -14,7 +14,7 @@ Departs  1. k is the smallest number that reaches balance, at most what the acce
          3. A pair that is balanced is left alone, even if the offloader is still overloaded: k = 0.
 Tested   tests/policies/offload/test_report_cards.py.
 
-C1  For each group, k never rises during a plan: balance comes nearer, limits tighten, clients leave.
+C1  The k of a group never rises during a plan: balance comes nearer, limits tighten, clients leave.
 """
 
 from __future__ import annotations
@@ -171,10 +171,9 @@ class Offloading:
         pair, per_client, bytes_s = self.pair, self.per_client[group], self.bytes_s[group]
         added = added_bits * self.rate
         saved = saved_bits * self.rate
-        all_of_it = available if self.traffic.all_may_leave(group) else -1
 
         def difference(k: int) -> float:
-            leaving = saved if k == all_of_it else 0.0
+            leaving = saved if k == available else 0.0
             return pair.difference_after(leaving, added, k * per_client, k * bytes_s)
 
         limit = available
@@ -199,7 +198,7 @@ class Offloading:
         begin = len(profile.clients) - traffic.clients[group]
         self._chosen += profile.clients[begin : begin + k]
         added = traffic.added_bits(group) * self.rate
-        is_all = k == traffic.clients[group] and traffic.all_may_leave(group)
+        is_all = k == traffic.clients[group]
         saved = traffic.saved_bits(group) * self.rate if is_all else 0.0
         self.pair.move(saved, added, k * self.per_client[group], k * self.bytes_s[group])
         self.difference = self.pair.difference

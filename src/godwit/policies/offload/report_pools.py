@@ -1,16 +1,16 @@
-"""Reports of the output offload, kept in order while loads change: each is computed again only when
-its k changes.
+"""Reports of the output offload in order, each computed again only when its k changes.
 
-Claim    `best` is what pickBestReport finds among fresh reports of all groups of a list, and a plan
-         computes at most one report for each client and for each sample of a group, rather than
-         one for each group and step.
+Paper    Cheung, thesis 8.2, proposes to compute only the next best report again; not how.
+Claim    `best` is what pickBestReport finds among fresh reports of all groups of a list.  A plan
+         computes at most one report for each client, and up to three for each sample of a group,
+         instead of one for each group and step.
 
-Why that is possible.  What a move does to Or depends on one figure, the bytes per second that move,
-x = k times those of one client; and all moves so far only add up.  So
+Why that is possible: what a move does to Or depends on one figure, the bytes per second that move,
+x = k times those of one client, and all moves so far only add up.  So
 
-    order      the difference after a move falls with x: the report nearest to balance is the largest
-               x that leaves it positive (`far`), or the smallest that makes it negative (`near`).
-               With each step some reports go from far to near, none comes back.
+    order      the difference after a move falls with x: the report nearest to balance is the
+               largest x that leaves it positive (`far`), or the smallest that makes it negative
+               (`near`).  With each step some reports go from far to near, and none comes back.
     balance    k is right as long as k - 1 clients would not reach balance: a heap of (k - 1) times
                the bytes, from which those are taken that do.
     limits     k is right as long as the acceptor has room: for the bytes, a heap of x; for input
@@ -19,9 +19,9 @@ x = k times those of one client; and all moves so far only add up.  So
     samples    when lcss or the samples of single groups change, the groups that have one of them
                are looked at: at most three times for each sample (remaining_traffic.py, R2).
 
-Each heap is looked at from its top, with the same comparison that decided k, so that rounding cannot
-make the two disagree.  As k never rises (report_cards.py, C1), it is computed again at most once for
-each client.  Entries of earlier reports of a group stay in the heaps and are skipped.
+Each heap is looked at from its top, with the same comparison that decided k, so that rounding
+cannot make the two disagree.  As k never rises (report_cards.py, C1), it is computed again at most
+once for each client.  Entries of earlier reports of a group stay in the heaps and are skipped.
 
 Tested   tests/policies/offload/test_plain.py: against reports that are computed anew each time.
 """
@@ -60,9 +60,6 @@ class ReportPools:
             if bytes_s > 0:
                 self._file(group)
 
-    def has_any(self, number: int) -> bool:
-        return any(self._list_of(report) == number for report in self._reports.values())
-
     def best(self, number: int) -> ReportCard | None:
         """The report of a list that comes nearest to balance, if it improves the balance."""
         offloading = self._offloading
@@ -70,11 +67,11 @@ class ReportPools:
             return None
         far, near = self._far[number], self._near[number]
         while far:
-            place, *rank, group, serial = far[0]
+            place, saved, k, group, serial = far[0]
             if self._serials.get(group) == serial:
                 if self._difference(-place) >= 0:
                     break
-                heappush(near, (-place, *rank, group, serial))
+                heappush(near, (-place, saved, k, group, serial))
             heappop(far)
         while near and self._serials.get(near[0][3]) != near[0][4]:
             heappop(near)
@@ -113,10 +110,15 @@ class ReportPools:
         pair, output = self._offloading.pair, self._output
         while output and not pair.fits_output(-output[0][0]):
             self._file_if_present(heappop(output))
-        for added_bits, heap in self._engine.items():
+        for added_bits, heap in list(self._engine.items()):
             added = added_bits * self._offloading.rate
-            while heap and not pair.fits_engine(added, int(-heap[0][0])):
+            while heap:
+                figure, group, serial = heap[0]
+                if self._serials.get(group) == serial and pair.fits_engine(added, int(-figure)):
+                    break
                 self._file_if_present(heappop(heap))
+            if not heap:
+                del self._engine[added_bits]
 
     def _file_if_present(self, entry: tuple[float, int, int]) -> None:
         _, group, serial = entry

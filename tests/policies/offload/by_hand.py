@@ -73,6 +73,8 @@ class Scene:
         """Which messages of mediation get lost: by sender, receiver and kind."""
         self.plans: dict[str, tuple[str, ...]] = {}
         """The clients that each offloader chooses."""
+        self.planned_in_overload = 1_000
+        """How many of them it takes to end an overload."""
         self.published: list[tuple[str, Publication]] = []
         self.decisions: list[Decision] = []
         self.moves: list[tuple[str, AskToMove]] = []
@@ -168,7 +170,10 @@ class Scene:
     ) -> OffloadPlan:
         """Not an algorithm: what the test says, as if each client were a tenth of the output."""
         clients = self.plans.get(local.broker, ())
+        if overloaded:
+            clients = clients[: self.planned_in_overload]
         share = 0.1 * len(clients)
+        wanted = 0.2 * len(self.plans.get(local.broker, ()))
         moved = share * local.output_total_bytes_s
         return OffloadPlan(
             action,
@@ -177,8 +182,8 @@ class Scene:
             remote,
             replace(local, output_used_bytes_s=local.output_used_bytes_s - moved),
             replace(remote, output_used_bytes_s=remote.output_used_bytes_s + moved),
-            2 * share,
-            0.0,
+            wanted,
+            wanted - 2 * share,
             "as the test says",
         )
 

@@ -161,6 +161,19 @@ def test_a_dry_run_proposes_and_ends() -> None:
     assert not scene.moves
 
 
+def test_against_an_overload_the_plan_that_ends_nearer_to_balance_is_taken() -> None:
+    """One client would be enough to be just below the threshold; three to meet B2."""
+    names = ("c1", "c2", "c3")
+    scene = unbalanced(STEADY, *names)
+    scene.planned_in_overload = 1
+    scene.load("B1", output=3.0)  # The mean of the last windows is an overload.
+    scene.wait(2.0)
+    scene.sample("B1", SAMPLES, names)
+    asked = [ask.client for _, ask in scene.moves]
+    assert [d.reason["overloaded"] for d in scene.decisions if d.action == "session"] == [1.0]
+    assert asked == ["c1", "c2", "c3"]
+
+
 # -- requests that cross -------------------------------------------------------------------------
 
 

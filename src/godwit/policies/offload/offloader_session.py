@@ -16,6 +16,11 @@ Departs  1. The acceptor learns N, the time and the prediction from one message,
          3. A session ends early if no client has left for a while: one client that cannot move
             would keep both brokers BUSY for N x 5 s.
          4. Clients that publish here, and those that are held, are never asked.
+         5. An offload against an overload may end as soon as the offloader is just below the lower
+            threshold.  While subscribers join, that is too little, too late: each session takes
+            half a minute, and the queues grow meanwhile.  So the ordinary plan, which goes on until
+            the two brokers meet, is computed as well, and the one that ends nearer to balance is
+            taken.
 Tested   tests/policies/offload/test_mediation.py.
 
 F1  Each phase ends by a timer of this broker, whatever the other one does.
@@ -47,7 +52,7 @@ from godwit.policies.offload.mediation_messages import (
 )
 from godwit.policies.offload.outcomes import Prediction
 from godwit.policies.offload.pie import PieValues
-from godwit.policies.offload.press import Press
+from godwit.policies.offload.press import Press, Sampled
 from godwit.policies.offload.report_cards import OffloadPlan
 
 #: Alarms of a session.
@@ -183,22 +188,37 @@ class OffloaderSession:
             return self._end("no publication arrived while sampling")
         rates = [sampled.bytes_per_s(profile) for profile in sampled.groups]
         self.largest_subscriber_bytes_s = max(rates, default=0.0)
-        plan = self._plan = context.planner(
-            self.action,
-            context.averages.info(),
-            remote,
-            self._css,
-            sampled,
-            settings,
-            overloaded=self._overloaded,
-            random=context.random,
-        )
+        plan = self._plan = self._best_plan(remote, sampled)
         if not plan.clients:
             return self._end(plan.reason)
         if context.dry_run:
             proposed = [self._move_report("proposed", client) for client in plan.clients]
             return [*proposed, *self._end("dry run")]
         return self._migrate(plan, now_s)
+
+    def _best_plan(self, remote: BrokerInfo, sampled: Sampled) -> OffloadPlan:
+        """In an overload, the one that ends nearer to balance (departure 5)."""
+        context = self._context
+        local = context.averages.info()
+
+        def plan(*, overloaded: bool) -> OffloadPlan:
+            return context.planner(
+                self.action,
+                local,
+                remote,
+                self._css,
+                sampled,
+                context.settings,
+                overloaded=overloaded,
+                random=context.random,
+            )
+
+        found = plan(overloaded=self._overloaded)
+        if not self._overloaded or context.settings.algorithm == "random":
+            return found
+        further = plan(overloaded=False)
+        is_nearer = abs(further.difference_after) < abs(found.difference_after)
+        return further if further.clients and is_nearer else found
 
     # -- migrating -----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 2 )))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench replay lock clean
+.PHONY: help setup demo test sweep check bench replay lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ demo: $(READY)  ## Start brokers, play stock quotes, then emergencies on Spark, 
 test: $(READY)  ## Run all tests
 	@echo "==> Running the tests (a quarter of an hour; random overlays print the seed that replays them)"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+sweep: $(READY)  ## Run all tests with every seed of every sweep (about an hour)
+	@GODWIT_SWEEP=all $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(READY)  ## Lint and type-check
 	@echo "==> ruff"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 #: What Spark does here takes seconds: Java should not spend them on compiling it well, nor on
 #: verifying what compilers wrote.
@@ -15,3 +16,7 @@ JAVA_IN_HASTE = (
 os.environ.setdefault("JDK_JAVA_OPTIONS", " ".join(JAVA_IN_HASTE))
 #: Each of hundreds of processes would compile Godwit anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+#: A shell that runs the tests in the background lets them ignore Ctrl-C, and so would the processes
+#: that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

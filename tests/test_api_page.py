@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer
+from tests.command_tree import subcommands
 from typer.core import TyperGroup
 
 from godwit import api, cli
@@ -48,7 +49,7 @@ def test_every_public_name_is_on_the_page(module: str) -> None:
 
 
 def commands(group: TyperGroup, prefix: str) -> Iterator[str]:
-    for name, command in group.commands.items():
+    for name, command in subcommands(group).items():
         if not isinstance(command, TyperGroup):
             yield f"{prefix} {name}"
             continue

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer
+from tests.command_tree import subcommands
 from tests.test_examples import PRINTED
 from tests.test_house_rules import ORDER
 from typer.core import TyperGroup
@@ -129,8 +130,8 @@ def test_commands_of_the_docs_exist_with_their_options(page: Path) -> None:
     for line in commands(page):
         command: Any = everything
         words = line.partition("#")[0].split()[1:]
-        while words and isinstance(command, TyperGroup) and words[0] in command.commands:
-            command = command.commands[words.pop(0)]
+        while words and isinstance(command, TyperGroup) and words[0] in subcommands(command):
+            command = subcommands(command)[words.pop(0)]
         is_known = command is not everything or words == ["--version"]
         assert is_known, f"{name_of(page)}: there is no such command: {line}"
         options = {

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 import typer
+from tests.command_tree import subcommands
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from godwit.cli import app
@@ -281,8 +283,9 @@ def test_ctrl_c_stops_a_play_without_a_traceback(command: tuple[str, ...]) -> No
 def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     """A command and all below it, by their words on the command line."""
     yield path, command
-    for name, below in getattr(command, "commands", {}).items():
-        yield from commands(below, *path, name)
+    if isinstance(command, TyperGroup):
+        for name, below in subcommands(command).items():
+            yield from commands(below, *path, name)
 
 
 def test_every_command_and_every_option_has_a_help_text() -> None:

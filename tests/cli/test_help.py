@@ -12,7 +12,7 @@ from tests.cli.test_cli import commands
 from typer.testing import CliRunner
 
 from godwit.cli import app
-from godwit.cli.options import console
+from godwit.cli.terminal import console
 
 COMMANDS = [
     (path, command) for path, command in commands(typer.main.get_command(app)) if path != ()

@@ -10,7 +10,10 @@ import pytest
 from tests.asynchronous import run
 from tests.http.shop import SECRET, Shop
 
+from godwit.api.balancing_api import BALANCING, COMMAND_BALANCING
+from godwit.api.broker_api import MOVE
 from godwit.http.application import is_local
+from godwit.http.openapi import openapi, page
 
 JSON = {"content-type": "application/json"}
 
@@ -165,6 +168,14 @@ def test_the_server_describes_itself() -> None:
     }
     assert references == {"Order", "Bill", "Trouble"}
     assert references <= set(document["components"]["schemas"])
+
+
+def test_operations_of_one_path_have_names_of_their_own() -> None:
+    operations = [BALANCING, COMMAND_BALANCING, MOVE]
+    paths = openapi(operations, title="Broker")["paths"]
+    ids = [entry["operationId"] for methods in paths.values() for entry in methods.values()]
+    assert ids == ["get_balancing", "post_balancing", "move"]
+    assert all(f"<h2 id='{id}'>" in page(operations, title="Broker") for id in ids)
 
 
 def test_the_page_lists_the_operations_and_needs_nobody_else() -> None:

@@ -247,6 +247,20 @@ def test_a_client_that_stays_after_all_keeps_its_name() -> None:
     network.check()
 
 
+@pytest.mark.parametrize("at", ["B1", "B2", "B3"])
+def test_a_client_that_moves_is_taken_over_at_both_brokers(at: str) -> None:
+    network = Network(chain(3))
+    network.call("B1", "zz", 1)
+    network.settle()
+    network.call("B3", "zz", 2)
+    network.settle()
+    network.call(at, "aa", take_over=True)
+    network.settle()
+    assert network.holders() == {"aa"}
+    assert set(network.told) == {"zz"}
+    network.check()
+
+
 def test_two_parts_that_are_linked_again_have_one_holder() -> None:
     network = Network(chain(4))
     network.cut("B2", "B3")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from tests.asynchronous import run
+from tests.asynchronous import run, until
 from tests.protocol.transports import FakeTransport, Recorder
 
 from godwit.errors import PeerError, RefusedError
@@ -101,6 +103,37 @@ def test_a_name_that_no_host_can_have_is_an_ordinary_failure(host: str) -> None:
 def test_a_connection_that_is_lost_before_the_welcome_is_no_answer() -> None:
     with pytest.raises(PeerError, match="connection lost"):
         call(lambda connection: connection.connection_lost(None))
+
+
+@pytest.mark.parametrize("is_slow_to_open", [True, False])
+def test_a_caller_that_is_cancelled_leaves_no_error_behind(is_slow_to_open: bool) -> None:
+    errors: list[dict[str, Any]] = []
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: errors.append(context))
+        connections: list[Connection] = []
+
+        async def opener(connection: Connection) -> None:
+            connection.connection_made(FakeTransport())
+            connections.append(connection)
+            if is_slow_to_open:
+                await asyncio.sleep(60.0)
+
+        made = Call(HELLO, lambda welcome, _: welcome, heartbeat_s=60.0)
+        calling = asyncio.create_task(made.make(opener))
+        await until(lambda: bool(connections))
+        if not is_slow_to_open:
+            await asyncio.sleep(0)
+            connections[0].connection_lost(None)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        connections[0].connection_lost(None)
+
+    run(scenario())
+    gc.collect()
+    assert errors == []
 
 
 def test_nobody_waits_for_ever_for_a_welcome() -> None:

@@ -244,7 +244,7 @@ def test_a_client_that_breaks_a_rule_is_gone_with_all_it_held(data: bytes, reaso
         assert b1.broker.routing.subscription_count == 0
         assert not b1.ports
         assert b1.refused == 1
-        assert b1._messages == 0, "that read is over"
+        assert b1.figures.messages == 0, "that read is over"
 
     run(scenario())
 

@@ -16,6 +16,8 @@ from godwit.client import Client
 from godwit.content.messages import MoveTo
 from godwit.errors import RefusedError, TakenOverError, UsageError
 from godwit.overlay.topology import chain, random_tree
+from godwit.protocol.call import Call
+from godwit.protocol.frames import Hello
 from godwit.runtime.settings import Limits
 from godwit.testing.memory_network import MemoryNetwork
 from godwit.testing.virtual_time import run_in_virtual_time
@@ -296,6 +298,101 @@ def test_a_partition_that_heals_leaves_one_of_two() -> None:
                 await stays.advertise(NUMBERS)
                 await publish(stays, range(3))
                 assert await numbers(events, 3) == [0, 1, 2]
+                check_tables(network)
+
+    run_in_virtual_time(scenario())
+
+
+def incarnation(client: Client) -> str:
+    claimed = client.broker_connection.endpoint.claimed
+    assert claimed is not None
+    return claimed.incarnation
+
+
+def test_the_one_of_two_that_loses_keeps_the_name_if_the_other_is_gone() -> None:
+    """Their claims meet when a partition heals, and the client of the higher one has crashed."""
+
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(4)) as network:
+            await network.remove_link("B2", "B3")
+            one = await network.connect("B1", name="feed").__aenter__()
+            two = await network.connect("B4", name="feed").__aenter__()
+            low, high = sorted((one, two), key=incarnation)
+            for client in (low, high):
+                await client.advertise(NUMBERS)
+            high.abort()
+            await network.add_link("B2", "B3")
+            await asyncio.sleep(5.0)
+            async with subscribed(network, "B2", "alice") as (_, events):
+                await publish(low, range(3))
+                assert await numbers(events, 3) == [0, 1, 2]
+                assert feeds(network) == ["B1" if low is one else "B4"]
+                check_tables(network)
+            await low.close()
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_client_that_waits_for_the_name_itself_refuses_others_for_now_only() -> None:
+    """It may hang up: a client that asks again, because two claims have met, asks until then."""
+
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(3), limits=Limits(claim_s=4.0)) as network:
+            hello = Hello(role="client", name="feed", incarnation="other", attachment=1)
+
+            async def call() -> RefusedError:
+                opener = network._opener("B1")
+                with pytest.raises(RefusedError, match="name feed belongs to") as refused:
+                    await Call(hello, lambda welcome, _: welcome).make(opener)
+                return refused.value
+
+            stuck = network.nodes["B3"].ports[Neighbour("B2")].connection
+            assert stuck is not None
+            stuck.pause_reading()  # It does not confirm the claim.
+            calling = asyncio.create_task(network.connect("B2", name="feed").__aenter__())
+            await asyncio.sleep(1.0)
+            assert not isinstance(await call(), TakenOverError)
+            client = await calling
+            assert isinstance(await call(), TakenOverError)
+            client.abort()
+
+    run_in_virtual_time(scenario())
+
+
+@pytest.mark.parametrize("latency_s", [0.0, 0.05])
+@pytest.mark.parametrize("link_s", [60.0, 2.0])
+def test_a_broker_that_has_just_started_asks_its_neighbours_first(
+    latency_s: float, link_s: float
+) -> None:
+    """Whether it was given up or not: it does not know the names of others before it is linked."""
+
+    async def scenario() -> None:
+        limits = Limits(link_s=link_s)
+        async with (
+            MemoryNetwork(chain(3), limits=limits, latency_s=lambda: latency_s) as network,
+            publishing(network, "B1", "feed") as feed,
+        ):
+            network.crash("B3")
+            await asyncio.sleep(5.0)
+            starting = asyncio.create_task(network.restart("B3"))
+            await asyncio.sleep(0)
+            await refused(network, "B3")
+            await starting
+            await publish(feed, range(3))
+            assert feeds(network) == ["B1"]
+            async with network.connect("B3", name="another"):
+                check_tables(network)
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_broker_whose_neighbours_do_not_come_welcomes_clients_after_a_second() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with MemoryNetwork(chain(3), absent=["B2"]) as network:
+            start_s = loop.time()
+            async with network.connect("B3", name="feed"):
+                assert loop.time() - start_s == pytest.approx(Limits().claim_s)
                 check_tables(network)
 
     run_in_virtual_time(scenario())

@@ -10,6 +10,7 @@ import pytest
 from godwit.config import checked
 from godwit.errors import UsageError
 from godwit.overlay.topology import star, topology
+from godwit.policies.offload.settings import BalancingSettings
 from godwit.policies.placement.settings import GrapeSettings, Metric, PopSettings
 from godwit.runtime.settings import (
     BrokerSettings,
@@ -131,7 +132,7 @@ def test_where_publishers_are_sent_to_can_be_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [Limits, TraceSettings, BrokerSettings, PopSettings, GrapeSettings],
+    [Limits, TraceSettings, BrokerSettings, PopSettings, GrapeSettings, BalancingSettings],
     ids=lambda each: each.__name__,
 )
 def test_the_manual_has_every_key(settings: type[msgspec.Struct]) -> None:
@@ -166,6 +167,8 @@ def test_every_setting_of_a_broker_survives_being_written(key: str, tmp_path: Pa
         "id": "B9",
         "links": ["godwit://h:1"],
         "output_bandwidth_bytes_s": 7.0,
+        "limit_output": True,
+        "memory_bytes": 2**30,
         "location": {"latitude": 60.5, "longitude": -25.0},
     }
     changed = {"id": "B1", key: other.get(key, "[::1]:99")}

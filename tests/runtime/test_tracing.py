@@ -35,7 +35,8 @@ from godwit.errors import UsageError
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.runtime import broker_trace as in_tracing
 from godwit.runtime.broker_http import BrokerCollector
-from godwit.runtime.broker_trace import BrokerTrace, Disk, prefix, resident_bytes
+from godwit.runtime.broker_trace import BrokerTrace, Disk, prefix
+from godwit.runtime.live_meters import resident_bytes
 from godwit.runtime.server import BrokerServer
 from godwit.runtime.settings import BrokerSettings, NetworkSettings, TraceSettings
 from godwit.trace.background import ENOUGH

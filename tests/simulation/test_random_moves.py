@@ -15,6 +15,7 @@ from godwit.migration.move import Hand, Move, Order, Phase
 from godwit.overlay.tree.routing_tables import AdvertisementEntry
 from godwit.overlay.tree.tree_routing import Answers, TreeRouting
 from godwit.simulation import simulated_broker
+from godwit.simulation.servers import goes_first
 from godwit.simulation.simulated_move import SimulatedMover
 from godwit.testing.random_moves import random_moves
 
@@ -80,7 +81,6 @@ def turned_before_publications(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _overtakes(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
-    goes_first = simulated_broker.goes_first
     monkeypatch.setattr(
         simulated_broker, "goes_first", lambda m: goes_first(m) or isinstance(m, kind)
     )

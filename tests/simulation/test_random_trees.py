@@ -1,8 +1,9 @@
-"""A thousand random overlays: every delivery is what brute force says it should be."""
+"""Random overlays: every delivery is what brute force says it should be."""
 
 from __future__ import annotations
 
 import pytest
+from tests.sweeps import seeds
 
 from godwit.broker.effects import Send
 from godwit.broker.routing import Answer
@@ -12,7 +13,7 @@ from godwit.overlay.tree.routing_tables import SubscriptionEntry
 from godwit.overlay.tree.tree_routing import Answers, TreeRouting
 from godwit.testing.random_runs import random_run
 
-SEEDS = 1000
+SEEDS = seeds(300, whole=1_000)
 SEEDS_PER_TEST = 25
 
 

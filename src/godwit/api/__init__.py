@@ -1,6 +1,7 @@
 """The contracts of our HTTP servers: operations with their request and answer types.
 
 broker_api.py       a broker: channels over HTTP, moves of clients
+balancing_api.py    a broker: its load balancer, for operators
 coordinator_api.py  the coordinator: registration, load reports, plans and moves
 datacluster_api.py  the data cluster: subscriptions and results, records, definitions
 """

@@ -76,6 +76,7 @@ from godwit.broker.stimuli import (
     NameWaitOver,
     NameWish,
     Neighbour,
+    OperatorCommand,
     Pinged,
     Received,
     Recovered,
@@ -85,6 +86,7 @@ from godwit.broker.stimuli import (
     TimerFired,
 )
 from godwit.content.messages import (
+    Advertisement,
     AdvertisementInEffect,
     Depart,
     Letter,
@@ -197,6 +199,8 @@ class Broker:
                 return self._performed(self.routing.names.stimulate(stimulus), now_s)
             case Pinged(module=module, client=pinging, round_trips_s=found):
                 return self._perform(module, self.modules[module].on_pinged(pinging, found, now_s))
+            case OperatorCommand(module=module, command=command):
+                return self._perform(module, self._module(module).on_command(command, now_s))
             case _:
                 assert_never(stimulus)
 
@@ -248,6 +252,11 @@ class Broker:
         self, message: Message, hop: LocalClient | Module, now_s: float
     ) -> list[Effect]:
         """Process a message of a client or module."""
+        if self.modules and type(message) is Advertisement and type(hop) is LocalClient:
+            for module in self.modules.values():
+                reason = module.refuses(message, hop.name)
+                if reason is not None:
+                    return self._refuse(message, hop, reason)
         try:
             admitted = self.sessions.admit(message, hop, now_s)
         except Refused as refused:
@@ -344,21 +353,18 @@ class Broker:
                 effects += self._perform(to.name, module.on_delivery(publication, now_s))
         if clients:
             effects.append(Deliver(tuple(clients), publication, hops))
-        if self.modules:
-            effects += self._show(publication, last_hop, tuple(destinations), now_s)
+        for name, module in self.modules.items():
+            if module.is_watching:
+                shown = module.on_publication(publication, last_hop, tuple(destinations), now_s)
+                effects += self._perform(name, shown)
         return effects
 
-    def _show(
-        self, publication: Publication, last_hop: Hop, destinations: Sequence[Hop], now_s: float
-    ) -> list[Effect]:
-        """Show every module a publication and its destinations."""
-        return [
-            effect
-            for name, module in self.modules.items()
-            for effect in self._perform(
-                name, module.on_publication(publication, last_hop, destinations, now_s)
-            )
-        ]
+    def _module(self, name: str) -> PolicyModule:
+        module = self.modules.get(name)
+        if module is None:
+            there = ", ".join(self.modules) or "none"
+            raise UsageError(f"broker {self.name} has no module {name!r}; it has: {there}")
+        return module
 
     def _perform(self, module: str, requests: Iterable[Request]) -> list[Effect]:
         """Turn the requests of a module into effects."""

@@ -9,7 +9,8 @@ Departs  Or in two corner cases (erratum E3): while a backlog drains, brx/btx fa
          twindow is left open there; it is WINDOW_S here, windows follow each other.
 
 The driver feeds the meters: `on_handled` for each message that passed the matching engine,
-`on_sent` for each that left, with `on_queued` and `on_dequeued` if it had to wait.
+`on_sent` for each that left, with `on_queued` and `on_dequeued` if it had to wait.  A live broker
+counts less for each message and samples its sockets: runtime/live_meters.py.
 """
 
 from __future__ import annotations
@@ -54,12 +55,15 @@ class Meters:
         "_window_s",
         "last",
         "output_bandwidth_bytes_s",
+        "window_s",
     )
 
     def __init__(
         self, *, output_bandwidth_bytes_s: float, window_s: float = WINDOW_S, now_s: float = 0.0
     ) -> None:
         self.output_bandwidth_bytes_s = output_bandwidth_bytes_s
+        self.window_s = window_s
+        """How long a window should be."""
         self._window_s = window_s
         self._window_end_s = now_s + window_s
         self._backlog_bytes = 0
@@ -127,6 +131,8 @@ class Meters:
         window_s = self._window_s
         matching_delay_s = self._serving_s / self._messages_in if self._messages_in else 0.0
         publications_per_s = self._publications_in / window_s
+        # What was queued was sent, or added to the backlog.
+        growth_bytes = self._backlog_bytes - self._backlog_bytes_at_start
         return Load(
             window_s=window_s,
             publications_per_s=publications_per_s,
@@ -136,19 +142,35 @@ class Meters:
             bytes_out_per_s=self._bytes_sent / window_s,
             matching_delay_s=matching_delay_s,
             input_utilisation=publications_per_s * matching_delay_s,  # (4.1): ir / mr = ir d
-            output_utilisation=self._output_utilisation(),
+            output_utilisation=output_utilisation(
+                self._sending_s / window_s,
+                queued_bytes=self._bytes_sent + growth_bytes,
+                sent_bytes=self._bytes_sent,
+                backlog_bytes=self._backlog_bytes,
+                had_backlog=self._backlog_bytes_at_start > 0,
+                capacity_bytes=self.output_bandwidth_bytes_s * window_s,
+            ),
         )
 
-    def _output_utilisation(self) -> float:
-        """(4.3): Or = (tbusy / twindow) (brx / btx), with E3's two corner cases."""
-        busy = self._sending_s / self._window_s
-        sent = self._bytes_sent
-        # What was queued was sent, or added to the backlog.
-        queued = sent + self._backlog_bytes - self._backlog_bytes_at_start
-        if sent:
-            ratio = queued / sent
-            return busy * (max(1.0, ratio) if self._backlog_bytes_at_start else ratio)
-        if self._backlog_bytes:
-            # A backlog and nothing sent: the link was busy, or blocked, all the time.
-            return 1 + queued / (self.output_bandwidth_bytes_s * self._window_s)
-        return 0.0
+
+def output_utilisation(
+    busy: float,
+    *,
+    queued_bytes: float,
+    sent_bytes: float,
+    backlog_bytes: float,
+    had_backlog: bool,
+    capacity_bytes: float,
+) -> float:
+    """(4.3): Or = (tbusy / twindow) (brx / btx), with E3's two corner cases.
+
+    `busy` is the share of the window in which the output was sending, `had_backlog` whether
+    something waited at its start, `capacity_bytes` what could have been sent in it.
+    """
+    if sent_bytes > 0:
+        ratio = queued_bytes / sent_bytes
+        return busy * (max(1.0, ratio) if had_backlog else ratio)
+    if backlog_bytes > 0:
+        # A backlog and nothing sent: the link was busy, or blocked, all the time.
+        return 1 + queued_bytes / capacity_bytes
+    return 0.0

@@ -24,11 +24,13 @@ from godwit.broker.sessions import ClientSubscription
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.messages import (
     MOVE_S,
+    Advertisement,
     AdvertisementInEffect,
     Message,
     Publication,
     SubscriptionInEffect,
 )
+from godwit.errors import UsageError
 
 if TYPE_CHECKING:
     from godwit.broker.core import Broker
@@ -125,14 +127,32 @@ class BrokerView:
         """The links of the broker, with their kinds."""
         return self._broker.routing.neighbours
 
+    @property
+    def subscription_count(self) -> int:
+        """Entries of the matching engine: the subscriptions of clients, modules and neighbours."""
+        return self._broker.routing.subscription_count
+
+    @property
+    def has_all_links(self) -> bool:
+        """Whether every configured link is up and has sent its tables, or was given up."""
+        return self._broker.routing.is_complete
+
     def subscriptions(self) -> Iterator[ClientSubscription]:
         """The subscriptions of local clients, with their filters."""
         return self._broker.sessions.subscriptions()
+
+    def publishers(self) -> Iterator[str]:
+        """The local clients that have advertised something."""
+        return self._broker.sessions.publishers()
 
 
 class PolicyModule:
     name: str
     """Unique within the broker."""
+
+    is_watching: bool = True
+    """Whether `on_publication` is called.  A module that is not interested in publications for a
+    while sets it to False, and costs nothing for each of them."""
 
     def start(self, view: BrokerView, now_s: float) -> Iterable[Request]:
         """The broker has started."""
@@ -166,6 +186,10 @@ class PolicyModule:
         """The broker handled a publication and sent copies to `destinations`."""
         return ()
 
+    def refuses(self, advertisement: Advertisement, client: str) -> str | None:
+        """Why a local client must not advertise this here; None if it may."""
+        return None
+
     def on_letter(self, body: bytes, neighbour: Neighbour, now_s: float) -> Iterable[Request]:
         """A letter from the module of the same name in a neighbour."""
         return ()
@@ -196,3 +220,11 @@ class PolicyModule:
     ) -> Iterable[Request]:
         """A client measured round-trip times; brokers that did not answer are missing."""
         return ()
+
+    def on_command(self, command: str, now_s: float) -> Iterable[Request]:
+        """An operator tells this module what to do; UsageError if it does not know the command."""
+        raise UsageError(f"module {self.name} knows no command {command!r}")
+
+    def account(self, now_s: float) -> Mapping[str, object]:
+        """What an operator may want to know, as values that JSON has."""
+        return {}

@@ -200,6 +200,12 @@ class Sessions:
                 for id, filter in session.subscriptions.items():
                     yield ClientSubscription(hop.name, id, filter)
 
+    def publishers(self) -> Iterator[str]:
+        """The clients that have advertised something; modules are left out."""
+        for hop, session in self._sessions.items():
+            if session.advertisements and isinstance(hop, LocalClient):
+                yield hop.name
+
     def holds(self, client: LocalClient) -> bool:
         """Whether the client has advertisements or subscriptions here."""
         session = self._sessions.get(client)

@@ -178,6 +178,8 @@ class NameWish(msgspec.Struct, frozen=True):
     """Of its last claim, if it had one."""
 
     take_over: bool
+    is_first: bool = True
+    """Whether it has had no session yet: if there is one of the name, it is another client's."""
 
 
 @final
@@ -211,6 +213,8 @@ class NameDecided(msgspec.Struct, frozen=True):
     contest: NameContest
     is_free: bool
     reason: str = ""
+    is_final: bool = True
+    """False if another attempt may succeed before long."""
 
 
 NameStimulus: TypeAlias = NameWish | NameWaitOver | NameLeft | NameDecided
@@ -224,6 +228,14 @@ class Pinged(msgspec.Struct, frozen=True):
     client: str
     round_trips_s: dict[str, float]
     """Round-trip times by broker; brokers that did not answer are missing."""
+
+
+@final
+class OperatorCommand(msgspec.Struct, frozen=True):
+    """An operator tells a module what to do; each module says which commands it knows."""
+
+    module: str
+    command: str
 
 
 Stimulus: TypeAlias = (
@@ -242,4 +254,5 @@ Stimulus: TypeAlias = (
     | Pinged
     | LinkAway
     | NameStimulus
+    | OperatorCommand
 )

@@ -10,8 +10,9 @@ import uvloop
 from rich.table import Table
 
 from godwit.api import coordinator_api
-from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret, console
+from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret
 from godwit.cli.signals import stop_event
+from godwit.cli.terminal import console
 from godwit.config import changed
 from godwit.http.operations import Nothing
 from godwit.runtime.logs import configure

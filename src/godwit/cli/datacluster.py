@@ -12,8 +12,9 @@ import uvloop
 from rich.table import Table
 
 from godwit.cli.extras import needs
-from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret, console
+from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret
 from godwit.cli.signals import stop_event
+from godwit.cli.terminal import console
 from godwit.config import changed
 from godwit.http.operations import Answer, Asked, Nothing, Operation
 from godwit.runtime.logs import configure

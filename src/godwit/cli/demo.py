@@ -12,6 +12,7 @@ from rich.console import Console
 from godwit.cli.extras import needs
 from godwit.demos.stocks.stock_scenario import StockScenario
 from godwit.demos.stocks.stocks_demo import DemoResult, play_live, play_simulated, render
+from godwit.errors import UsageError
 from godwit.overlay.topology import balanced_tree
 from godwit.runtime.settings import load_network
 
@@ -101,6 +102,11 @@ def simulate(
 ) -> None:
     """Play stock quotes through a simulated network in virtual time, and check every delivery."""
     network = None if file is None else load_network(file)
+    if network is not None and network.balancing is not None:
+        raise UsageError(
+            f"{file} has [balancing], and the publishers of this scenario are at edge brokers, too,"
+            " which refuse them; `godwit lab run balance-local` simulates load balancing"
+        )
     shape = balanced_tree(31, fanout=2) if network is None else network.topology
     scenario = StockScenario(
         publishers=10,

@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from godwit.cli.extras import needs
-from godwit.cli.options import Json, console
+from godwit.cli.options import Json
+from godwit.cli.terminal import console
 from godwit.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,20 +1,23 @@
-"""The command that lets things fail in live networks."""
+"""The command that lets things fail in live networks.
+
+The test kit is imported when it is needed: every start of a broker would wait for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
 from godwit.errors import UsageError
-from godwit.testing.nemesis.clocks import MISSING, library
-from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, FaultKind
-from godwit.testing.nemesis.nemesis_run import NemesisResult
-from godwit.testing.nemesis.seeds import keep_story, replay_command, run_seeds
+
+if TYPE_CHECKING:
+    from godwit.testing.nemesis.fault_kinds import FaultKind
+    from godwit.testing.nemesis.nemesis_run import NemesisResult
 
 STORY_LINES = 60
 
@@ -30,9 +33,7 @@ def nemesis(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     kinds: Annotated[
         str,
-        typer.Option(
-            help=f"Kinds of faults, with commas: {', '.join(k.value for k in NETWORK_KINDS)}."
-        ),
+        typer.Option(help="Kinds of faults, with commas: kill,cut; `--kinds ?` lists them."),
     ] = "",
     services: Annotated[
         bool,
@@ -49,6 +50,10 @@ def nemesis(
 
     Each seed is a run of 5 to 9 broker processes.  The exit code is 1 if a promise was broken.
     """
+    from godwit.testing.nemesis.clocks import MISSING, library  # noqa: PLC0415
+    from godwit.testing.nemesis.fault_kinds import FaultKind  # noqa: PLC0415
+    from godwit.testing.nemesis.seeds import replay_command, run_seeds  # noqa: PLC0415
+
     wanted = _kinds(kinds)
     seeds = range(seed, seed + 1 if until is None else until)
     if FaultKind.CLOCK in wanted and not services and library() is None:
@@ -65,22 +70,18 @@ def nemesis(
                 )
                 _tell(result, command, stories)
 
-        summary = asyncio.run(
-            run_seeds(
-                seeds,
-                seconds=seconds,
-                kinds=wanted,
-                services=services,
-                jobs=jobs,
-                on_result=on_result,
-            )
+        running = run_seeds(
+            seeds, seconds=seconds, kinds=wanted, services=services, jobs=jobs, on_result=on_result
         )
+        summary = asyncio.run(running)
     typer.echo(str(summary))
     if summary.flawed:
         raise typer.Exit(code=1)
 
 
 def _kinds(names: str) -> tuple[FaultKind, ...]:
+    from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, FaultKind  # noqa: PLC0415
+
     if not names:
         return NETWORK_KINDS
     try:
@@ -94,7 +95,7 @@ def _line(result: NemesisResult) -> str:
     return (
         f"seed {result.seed}: {result.brokers} brokers, {sum(result.faults.values())} faults,"
         f" {result.publications} publications, {result.deliveries} deliveries,"
-        f" {result.gaps} gaps told, quiet after {result.settle_s:.1f} s,"
+        f" {result.gaps} gaps told, {result.told} lost there, quiet after {result.settle_s:.1f} s,"
         f" {len(result.violations)} violations"
     )
 
@@ -104,6 +105,8 @@ def _tell(result: NemesisResult, command: str, stories: Path | None) -> None:
     for violation in result.violations[:10]:
         typer.echo(f"  WRONG: {violation}")
     if stories is not None:
+        from godwit.testing.nemesis.seeds import keep_story  # noqa: PLC0415
+
         stories.mkdir(parents=True, exist_ok=True)
         typer.echo(f"  the story is in {keep_story(stories, result)}")
         return

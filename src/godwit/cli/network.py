@@ -13,8 +13,10 @@ from godwit.cli.broker import Trace, traced
 from godwit.cli.extras import needs
 from godwit.cli.options import LogLevel
 from godwit.cli.signals import stop_event, unless_stopped
+from godwit.config import changed
 from godwit.errors import UsageError
-from godwit.overlay.topology import Topology, balanced_tree, chain, star
+from godwit.overlay.topology import Topology, balanced_tree, chain, peer, star
+from godwit.policies.offload.settings import BalancingSettings
 from godwit.runtime.deployment import DATACLUSTER, LocalDeployment
 from godwit.runtime.logs import configure
 from godwit.runtime.restarting import RestartLimit
@@ -25,6 +27,9 @@ from godwit.runtime.settings import (
     load_network,
     network_of,
 )
+
+#: The shape for load balancing: clusters of a head and edge brokers.
+PEER = "peer"
 
 
 def up(
@@ -100,10 +105,21 @@ async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: s
 
 def topology(
     shape: Annotated[
-        str, typer.Argument(help="Shape of the network: tree, chain or star.")
+        str, typer.Argument(help="Shape of the network: tree, chain, star or peer.")
     ] = "tree",
-    brokers: Annotated[int, typer.Option(min=1, max=10_000, help="Number of brokers.")] = 7,
+    brokers: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Number of brokers of a tree, chain or star.")
+    ] = 7,
     fanout: Annotated[int, typer.Option(min=1, help="Brokers below each broker of a tree.")] = 2,
+    clusters: Annotated[
+        int, typer.Option(min=1, max=1_000, help="Number of clusters of `peer`: heads in a chain.")
+    ] = 4,
+    edges: Annotated[
+        int, typer.Option(min=0, max=1_000, help="Edge brokers at each head of `peer`.")
+    ] = 2,
+    balancing: Annotated[
+        bool, typer.Option("--balancing", help="Let brokers balance their load.")
+    ] = False,
     port: Annotated[
         int, typer.Option(min=1, max=65_000, help="Port of the first broker; the others follow.")
     ] = 7400,
@@ -114,8 +130,12 @@ def topology(
     host: Annotated[str, typer.Option(help="Host that all brokers listen on.")] = "127.0.0.1",
 ) -> None:
     """Print a network file for `godwit up`: brokers, ports and links."""
-    shown = _shape(shape, brokers, fanout)
+    shown = (
+        peer(clusters=clusters, edges=edges) if shape == PEER else _shape(shape, brokers, fanout)
+    )
     network = network_of(shown, host=host, port=port, http_port=http_port)
+    if balancing:
+        network = changed(network, balancing=BalancingSettings())
     typer.echo(dump_network(network), nl=False)
 
 
@@ -128,4 +148,4 @@ def _shape(shape: str, brokers: int, fanout: int) -> Topology:
         case "star":
             return star(brokers - 1)
         case _:
-            raise UsageError(f"unknown shape {shape!r}; choose from tree, chain, star")
+            raise UsageError(f"unknown shape {shape!r}; choose from tree, chain, star, {PEER}")

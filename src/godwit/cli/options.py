@@ -1,4 +1,4 @@
-"""Options that several commands share, and the terminal that they print tables on."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
-from rich.console import Console
 
 from godwit.runtime.logs import LogFormat
 
@@ -22,8 +21,3 @@ LogLevel: TypeAlias = Annotated[
 LogForm: TypeAlias = Annotated[LogFormat, typer.Option(help="Form of log lines: text or json.")]
 Leash: TypeAlias = Annotated[bool, typer.Option(help="Stop when standard input is closed.")]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
-
-
-def console() -> Console:
-    """Prints texts of users and servers as they are: brackets in them are not markup."""
-    return Console(markup=False)

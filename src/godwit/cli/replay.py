@@ -14,9 +14,12 @@ from godwit.errors import UsageError
 from godwit.overlay import OVERLAYS, Overlay
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.tree.tree_routing import TreeRouting
+from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
 from godwit.testing.random_runs import random_run
+from godwit.testing.storms.balancing_storm import balancing_storm
+from godwit.testing.storms.storm import storm
 
 
 class RandomScenario(Protocol):
@@ -25,21 +28,22 @@ class RandomScenario(Protocol):
 
 
 def _scenario(
-    strategy: Overlay, *, moves: bool, membership: bool, faults: bool
+    strategy: Overlay, *, moves: bool, membership: bool, balancing: bool, faults: bool
 ) -> Callable[[int], RandomScenario]:
-    if moves + membership + faults > 1:
-        raise UsageError("use one of --moves, --membership and --faults")
+    if moves + membership + balancing + faults > 1:
+        raise UsageError("use one of --moves, --membership, --balancing and --faults")
     if membership:
         return lambda seed: random_membership(seed, strategy)
-    if not faults:
+    if not faults and not balancing:
         run = random_moves if moves else random_run
         return lambda seed: run(seed, strategy)
-    from godwit.testing.storms.storm import storm  # noqa: PLC0415  Slow, for few.
-
     if strategy is not TreeRouting:
-        raise UsageError("--faults works with --overlay tree only")
+        raise UsageError("--faults and --balancing work with --overlay tree only")
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
-    return storm
+    if faults:
+        return storm
+    # Every other run has brokers that crash.
+    return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
 
 
 def replay(
@@ -54,6 +58,10 @@ def replay(
         bool,
         typer.Option("--membership", help="Repeat a run in which leaf brokers join and leave."),
     ] = False,
+    balancing: Annotated[
+        bool,
+        typer.Option("--balancing", help="Repeat a run in which brokers balance their load."),
+    ] = False,
     faults: Annotated[
         bool,
         typer.Option("--faults", help="Repeat a run in which brokers and connections fail."),
@@ -62,7 +70,9 @@ def replay(
 ) -> None:
     """Repeat random runs of the tests and show violations.  The exit code is 1 if there are any."""
     strategy = overlay_named(overlay)
-    scenario = _scenario(strategy, moves=moves, membership=membership, faults=faults)
+    scenario = _scenario(
+        strategy, moves=moves, membership=membership, balancing=balancing, faults=faults
+    )
     seeds = range(seed, seed + 1 if until is None else until)
     flawed = []
     with Progress(console=Console(stderr=True), transient=True) as progress:

@@ -145,8 +145,8 @@ def _plain_of_numpy(value: object) -> Value | None:
         return None
     if isinstance(value, numpy.bool_):
         return bool(value)
-    if isinstance(value, numpy.integer):
-        return int(value)
+    if isinstance(value, numpy.integer) and not isinstance(value, numpy.timedelta64):
+        return int(value)  # NumPy takes a duration for an integer.
     if isinstance(value, numpy.floating):
         number = float(value)
         return number if number == value or number != number else None  # noqa: PLR0124  NaN.
@@ -175,6 +175,8 @@ _HINTS = {
     "date": _AS_ISO,
     "time": _AS_ISO,
     "timedelta": "use seconds, x.total_seconds()",
+    "datetime64": "use its ISO text, str(x)",
+    "timedelta64": "use seconds, float(x / numpy.timedelta64(1, 's'))",
     "UUID": _AS_TEXT,
     "bytes": _AS_PAYLOAD,
     "bytearray": _AS_PAYLOAD,

@@ -6,6 +6,7 @@ servers, so that it works on machines without internet access.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -40,9 +41,10 @@ def openapi(operations: Described, *, title: str) -> dict[str, Any]:
     )
     *shown, trouble = schemas
     paths: dict[str, dict[str, Any]] = {}
+    ids = _ids(operations)
     for each, asked, answer in zip(operations, shown[::2], shown[1::2], strict=True):
         entry: dict[str, Any] = {
-            "operationId": each.name,
+            "operationId": ids[str(each)],
             "summary": each.summary,
             "responses": {
                 "200": {"description": "Done.", "content": _json(answer)},
@@ -59,6 +61,15 @@ def openapi(operations: Described, *, title: str) -> dict[str, Any]:
         "info": {"title": title, "version": VERSION},
         "paths": paths,
         "components": {"schemas": components},
+    }
+
+
+def _ids(operations: Described) -> dict[str, str]:
+    """Unique names: with the method, where a path has two."""
+    paths = Counter(each.path for each in operations)
+    return {
+        str(each): each.name if paths[each.path] == 1 else f"{each.method.lower()}_{each.name}"
+        for each in operations
     }
 
 
@@ -83,13 +94,13 @@ def _parameters(operation: Operation[Any, Any], asked: dict[str, Any]) -> list[d
 def page(operations: Described, *, title: str) -> str:
     document = openapi(operations, title=title)
     schemas = document["components"]["schemas"]
-    parts = [_HEAD.format(title=escape(title), style=_STYLE)]
+    parts, ids = [_HEAD.format(title=escape(title), style=_STYLE)], _ids(operations)
     for each in operations:
         guarded = (
             " From this machine only, or with the network's secret." if each.is_guarded else ""
         )
         parts.append(
-            f"<h2 id='{escape(each.name)}'><code>{escape(str(each))}</code></h2>"
+            f"<h2 id='{escape(ids[str(each)])}'><code>{escape(str(each))}</code></h2>"
             f"<p>{escape(each.summary)}{guarded}</p>"
             + _details("request", schemas[each.asked.__name__])
             + _details("answer", schemas.get(each.answer.__name__))

@@ -89,6 +89,30 @@ def star(edges: int) -> Topology:
     return balanced_tree(edges + 1, fanout=max(edges, 1))
 
 
+def peer(*, clusters: int, edges: int, fanout: int = 1) -> Topology:
+    """Clusters of a head with `edges` edge brokers each (thesis 4.1.1, PEER).
+
+    The heads form a chain, or a tree with a `fanout`.  They are B10, B20 and so on, and the edge
+    brokers of B20 are B21, B22 and so on; those of a single cluster are B0, and B1, B2 and so on.
+    """
+    if clusters < 1 or edges < 0:
+        raise UsageError("there is at least one cluster, and no cluster with less than 0 edges")
+    if clusters == 1 and edges < 2:
+        raise UsageError("a cluster-head has two links or more: use 2 edges or more, or 2 clusters")
+    cluster_digits, digits = len(str(clusters)), len(str(edges))
+    prefixes = [f"B{number:0{cluster_digits}d}" for number in range(1, clusters + 1)]
+    if clusters == 1:
+        prefixes = ["B"]
+    heads = [f"{prefix}{0:0{digits}d}" for prefix in prefixes]
+    names: list[str] = []
+    links = [(heads[(i - 1) // fanout], heads[i]) for i in range(1, clusters)]
+    for prefix, head in zip(prefixes, heads, strict=True):
+        own = [f"{prefix}{number:0{digits}d}" for number in range(1, edges + 1)]
+        names += [head, *own]
+        links += [(head, edge) for edge in own]
+    return topology(names, links)
+
+
 def random_tree(brokers: int, random: Random) -> Topology:
     """Each broker is linked with a random earlier one."""
     names = _names(brokers)

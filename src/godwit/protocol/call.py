@@ -84,6 +84,12 @@ class Question(ABC, Generic[A, T]):
         if not self._answered.done():
             self._answered.set_exception(error)
 
+    def _give_up(self) -> None:
+        """Nobody awaits the answer any more; the connection may be there all the same."""
+        self._connection.abort()
+        if not self._answered.cancel() and not self._answered.cancelled():
+            self._answered.exception()  # It counts as noticed.
+
     def on_read(self) -> None:
         pass
 
@@ -114,15 +120,14 @@ class Call(Question[Welcome, T]):
 
         The RefusedError is a TakenOverError if another client has the caller's name.
         """
-        # A TimeoutError is an OSError.  Without this the kernel would try for minutes.
-        async with asyncio.timeout(CONNECT_HEARTBEATS_MAX * self._heartbeat_s):
-            await opener(self._connection)
-        self._connection.write(encode(self._hello))
         try:
+            # A TimeoutError is an OSError.  Without this the kernel would try for minutes.
+            async with asyncio.timeout(CONNECT_HEARTBEATS_MAX * self._heartbeat_s):
+                await opener(self._connection)
+            self._connection.write(encode(self._hello))
             return await self._answered
         except BaseException:
-            self._answered.cancel()  # A late answer is not awaited.
-            self._connection.abort()
+            self._give_up()
             raise
 
     def _accepted(self, answer: Welcome) -> T:

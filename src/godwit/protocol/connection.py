@@ -8,6 +8,10 @@ PeerError ends the connection and nothing else.
 from __future__ import annotations
 
 import asyncio
+from array import array
+from fcntl import ioctl
+from termios import FIONREAD
+from time import monotonic
 from typing import Protocol, cast
 
 from godwit.errors import PeerError
@@ -52,6 +56,8 @@ class Connection(asyncio.Protocol):
         """Increased by the receiver after the handshake."""
         self.peer_version = PROTOCOL
         """What the peer speaks; set in the handshake."""
+        self.read_start_s = monotonic()
+        """When the current read began."""
         self._heartbeat_s = heartbeat_s
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -59,6 +65,8 @@ class Connection(asyncio.Protocol):
         self._is_over = False
         self._is_reading = True
         self._silent_heartbeats = 0
+        self._blocked_s = 0.0
+        self._blocked_since_s = 0.0
         # By the loop's clock: the last heartbeat, and the last one before something came.
         self._beat_s = 0.0
         self._heard_s = 0.0
@@ -76,6 +84,29 @@ class Connection(asyncio.Protocol):
         """How long the peer has been silent, at most: up to a heartbeat too long."""
         heard_s = self._heard_s if self._silent_heartbeats else self._beat_s
         return asyncio.get_running_loop().time() - heard_s
+
+    @property
+    def unread_bytes(self) -> int:
+        """What has arrived and was not handed over: in the socket, and of an incomplete frame."""
+        transport, count = self._transport, array("i", [0])
+        socket = None if transport is None else transport.get_extra_info("socket")
+        if socket is not None and socket.fileno() >= 0:
+            ioctl(socket.fileno(), FIONREAD, count)
+        return count[0] + len(self._buffer)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What was written, and the system has not taken."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def take_blocked_s(self) -> float:
+        """For how long the write buffer was full, since the last call."""
+        if not self.is_writable:
+            now_s = monotonic()
+            self._blocked_s += now_s - self._blocked_since_s
+            self._blocked_since_s = now_s
+        blocked_s, self._blocked_s = self._blocked_s, 0.0
+        return blocked_s
 
     def beat_every(self, heartbeat_s: float) -> None:
         """Send a heartbeat so often from now on, and expect the same of the peer."""
@@ -133,6 +164,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_over:
             return
+        self.read_start_s = monotonic()
         self._silent_heartbeats = 0
         if self._buffer:
             if len(self._buffer) + len(data) < self._needed_bytes:
@@ -168,8 +200,10 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.is_writable = False
+        self._blocked_since_s = monotonic()
 
     def resume_writing(self) -> None:
+        self._blocked_s += monotonic() - self._blocked_since_s
         self.is_writable = True
         if not self._is_over:
             self.receiver.on_writable()

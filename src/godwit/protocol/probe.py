@@ -17,14 +17,14 @@ class Probe(Question[ProbeReply, str]):
 
         Raises OSError, RefusedError or PeerError.
         """
-        await opener(self._connection)
-        start_s = perf_counter()
-        self._connection.write(encode(ProbeRequest()))
         try:
+            await opener(self._connection)
+            start_s = perf_counter()
+            self._connection.write(encode(ProbeRequest()))
             name = await self._answered
             return name, perf_counter() - start_s
         finally:
-            self._connection.abort()
+            self._give_up()
 
     def _accepted(self, answer: ProbeReply) -> str:
         return answer.name

@@ -103,10 +103,13 @@ class Stream:
         """Whether the peer has acknowledged everything that was put."""
         return not self.pending_bytes and not self._unacknowledged
 
-    def take(self) -> bytes:
-        """Pending frames, to be written now; they are kept until they are acknowledged."""
+    def take(self, chunk_bytes: int = 0) -> bytes:
+        """Pending frames, to be written now; they are kept until they are acknowledged.
+
+        They are about `chunk_bytes`, or CHUNK_BYTES.
+        """
         lane = self._control or self._pending
-        count = self._chunk_size(lane)
+        count = self._chunk_size(lane, chunk_bytes or CHUNK_BYTES)
         frames = b"".join(lane[:count])
         del lane[:count]
         self.taken += count
@@ -122,14 +125,14 @@ class Stream:
             self.unacknowledged_bytes += len(frames)
         return frames
 
-    def _chunk_size(self, lane: list[bytes]) -> int:
-        """How many pending frames to take: all of them, or about CHUNK_BYTES."""
-        if self.pending_bytes <= CHUNK_BYTES:
+    def _chunk_size(self, lane: list[bytes], chunk_bytes: int) -> int:
+        """How many pending frames to take: all of them, or about as many bytes as these."""
+        if self.pending_bytes <= chunk_bytes:
             return len(lane)
         size_bytes = 0
         for count, frame in enumerate(lane):
             size_bytes += len(frame)
-            if size_bytes >= CHUNK_BYTES:
+            if size_bytes >= chunk_bytes:
                 return count + 1
         return len(lane)
 

@@ -10,6 +10,8 @@ broker_node.py    one broker: messages are handled, read by read; peers come and
 node_tracer.py    what watches a node
 outbox.py         effects become frames in the queues of peers, are written and acknowledged
 port.py           one peer: its stream, its connection, its queue
+output_limiter.py  the bandwidth that a broker keeps to
+live_meters.py    its load: what is counted, and what its sockets say
 node_links.py     the links of the broker: expected, there, missing elsewhere
 giving_up.py      what is lost when a link is given up
 recovery.py       after a failure: publications are held until the tables are complete
@@ -19,6 +21,8 @@ dialling.py       keeps a link to a neighbour
 server.py         one process: sockets, signals, graceful stop
 stopping.py       how a broker leaves its peers
 broker_http.py    /metrics, /healthz, /routing, /move
+balancing_http.py  /balancing, and the metrics of the load balancer
+decision_log.py   decisions of policies: logged, counted, added up
 port_outlet.py    results of channels leave by the port of a client
 client_moves.py   clients are asked to move to other brokers
 pings.py          clients are asked for their round-trip times to other brokers

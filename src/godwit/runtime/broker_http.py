@@ -1,6 +1,6 @@
 """A broker over HTTP.
 
-For operators      GET /metrics, /healthz, /routing, /docs; POST /move, /drain
+For operators      GET /metrics, /healthz, /routing, /docs; POST /move, /drain; /balancing
 for subscribers    what sharing/gateway.py has
 """
 
@@ -22,6 +22,7 @@ from godwit.broker.stimuli import Hop, LocalClient
 from godwit.http.application import application as rest_application
 from godwit.http.application import json_response, metrics_route
 from godwit.http.operations import served
+from godwit.runtime.balancing_http import balancing_metrics, balancing_operations
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.client_moves import check, drain, move_clients
 from godwit.runtime.port import Port
@@ -78,7 +79,12 @@ def application(observed: Observed) -> Starlette:
         return await drain(node, request)
 
     return rest_application(
-        [*observed.gateway.operations(), served(MOVE, move), served(DRAIN, drain_broker)],
+        [
+            *observed.gateway.operations(),
+            served(MOVE, move),
+            served(DRAIN, drain_broker),
+            *balancing_operations(node),
+        ],
         title=f"Broker {node.name}",
         secret=node.secret,
         routes=[
@@ -107,6 +113,7 @@ class BrokerCollector(Collector):
         yield from self._peers()
         yield from self._load()
         yield from self._channels()
+        yield from balancing_metrics(self._node)
 
     def _traffic(self) -> Iterator[Metric]:
         node = self._node
@@ -141,6 +148,14 @@ class BrokerCollector(Collector):
         for labels, count in node.decisions.items():
             decisions.add_metric(labels, count)
         yield decisions
+        control = CounterMetricFamily(
+            "godwit_control_publications",
+            "What policies published, such as their load.",
+            labels=["policy", "class"],
+        )
+        for labels, count in node.control.items():
+            control.add_metric(labels, count)
+        yield control
         yield CounterMetricFamily(
             "godwit_connections_refused", "Connections that broke the protocol.", node.refused
         )
@@ -213,6 +228,10 @@ class BrokerCollector(Collector):
             "godwit_missing_parts": ("Parts that are missing.", len(node.broker.parts.missing)),
             "godwit_input_utilisation_ratio": ("Ir of the thesis.", load.input_utilisation),
             "godwit_output_utilisation_ratio": ("Or of the thesis.", load.output_utilisation),
+            "godwit_memory_utilisation_ratio": (
+                "Memory over `memory_bytes`.",
+                node.broker.memory_utilisation(),
+            ),
             "godwit_matching_delay_seconds": ("Mean time for a message.", load.matching_delay_s),
             "godwit_publications_per_second": ("Publications in.", load.publications_per_s),
             "godwit_input_bytes_per_second": ("Bytes in.", load.bytes_in_per_s),

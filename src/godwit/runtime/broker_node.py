@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
 from typing import assert_never
 
-from msgspec.structs import asdict
-
 from godwit.broker.core import Broker
 from godwit.broker.effects import (
     CloseLink,
@@ -71,11 +69,14 @@ from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Goodbye, Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
+from godwit.runtime.decision_log import Decisions
 from godwit.runtime.giving_up import SAID_GOODBYE
+from godwit.runtime.live_meters import LiveMeters, LoadSampler, ReadFigures
 from godwit.runtime.node_links import NodeLinks
 from godwit.runtime.node_names import NodeNames, left
 from godwit.runtime.node_tracer import Tracer
 from godwit.runtime.outbox import Outbox
+from godwit.runtime.output_limiter import OutputLimiter
 from godwit.runtime.peer_reader import Arrived, PeerReader
 from godwit.runtime.pings import Pinging
 from godwit.runtime.port import ClientPort, LinkPort, Port
@@ -96,7 +97,7 @@ class BrokerNode:
         broker: Broker,
         *,
         limits: Limits,
-        output_bandwidth_bytes_s: float,
+        limiter: OutputLimiter | None = None,
         secret: str = "",
         neighbours: Iterable[str] = (),
         addresses: Iterable[str] = (),
@@ -105,8 +106,9 @@ class BrokerNode:
         self.broker = broker
         self.name = broker.name
         self.limits = limits
+        self.limiter = limiter
+        assert isinstance(broker.meters, LiveMeters), "the driver closes their windows"
         self.meters = broker.meters
-        self.output_bandwidth_bytes_s = output_bandwidth_bytes_s
         self.tracer: Tracer | None = None
         self.ports: dict[Hop, Port] = {}
         self.handled: Counter[str] = Counter()
@@ -115,8 +117,11 @@ class BrokerNode:
         """Publications that were not passed on, by reason; of present ports only those dropped
         before their queues."""
         self.outbox = Outbox(self.ports, self.dropped, self._arrange)
-        self.decisions: Counter[tuple[str, str]] = Counter()
+        self.sampler = LoadSampler(self, self.meters, broker.delays)
+        self.decisions = Decisions()
         """Decisions of policies, by policy and action."""
+        self.control: Counter[tuple[str, str]] = Counter()
+        """Control publications of policies, by policy and class."""
         self.isolations = 0
         """Isolations of clients whose ports are closed."""
         self.refused = 0
@@ -139,19 +144,17 @@ class BrokerNode:
         """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
         self._ended: set[str] = set()
         """Streams of clients that have ended meanwhile: they are not of an earlier run."""
-        # Figures of the current read.
-        self._messages = 0
-        self._publications = 0
-        self._bytes = 0
-        self._read_start_s = 0.0
         # Wall-clock time that never goes back: comparable between processes, fit for intervals.
         self._clock_offset_s = time.time() - time.monotonic()
+        delays = broker.delays if broker.modules else None
+        self.figures = ReadFigures(self.meters, delays, self.now_s)
 
     def now_s(self) -> float:
         return time.monotonic() + self._clock_offset_s
 
     def start(self) -> None:
         self.stimulate(Started())
+        self.sampler.start()
         asyncio.get_running_loop().call_later(self.limits.link_s, self._on_known)
 
     # -- messages ------------------------------------------------------------------------------
@@ -163,8 +166,10 @@ class BrokerNode:
             for arrived in run:
                 self._recovery.hold(source, arrived)
             return
-        now_s = self._count(len(run), sum([len(body) for *_, body in run]))
-        self._publications += len(run)
+        figures = self.figures
+        now_s = figures.count(len(run), sum([len(body) for *_, body in run]))
+        figures.publications += len(run)
+        source.traffic.has_published = True
         stamp = None if source.is_link else stamp_of(now_s)
         left = iter(run)
         try:
@@ -183,7 +188,7 @@ class BrokerNode:
         if self._recovery is not None and isinstance(message, Sweep):
             self._recovery.hold(source, (message, hops, body))
             return
-        now_s = self._count(1, len(body))
+        now_s = self.figures.count(1, len(body))
         self.handled[type(message).__name__] += 1
         if isinstance(message, ResyncDone) and message.scope is ResyncScope.NOT_ALL:
             assert isinstance(source, LinkPort)
@@ -192,35 +197,19 @@ class BrokerNode:
         received = Received(message, source.hop, hops if source.is_link else 0)
         self.outbox.perform(self._handle(received, now_s))
 
-    def _count(self, messages: int, size_bytes: int) -> float:
-        """Count messages of this read; the result is their time, that of the first."""
-        if not self._messages:
-            self._read_start_s = self.now_s()
-        self._messages += messages
-        self._bytes += size_bytes
-        return self._read_start_s
-
     def finish_read(self, source: Port) -> None:
         """Write what the messages of this read caused, and acknowledge what can be."""
         positions = self.outbox.write()
         recovery = self._recovery
         if recovery is None or not recovery.holds(source):
-            self.outbox.on_handled(source, self._bytes, positions)
-        if self._messages:
-            self._meter()
+            self.outbox.on_handled(source, self.figures.size_bytes, positions)
+        figures, connection = self.figures, source.connection
+        if figures.messages or figures.has_answers:
+            if figures.publications:
+                self.handled[Publication.__name__] += figures.publications
+            figures.finish(time.monotonic() if connection is None else connection.read_start_s)
         if recovery is not None:
             self._end_recovery_if_over(recovery)
-
-    def _meter(self) -> None:
-        """Feed the meters with the figures of one read."""
-        now_s = self.now_s()
-        serving_s = now_s - self._read_start_s
-        self.meters.on_handled(self._publications, self._bytes, serving_s, now_s, self._messages)
-        if self.broker.modules:
-            self.broker.delays.on_matched(0.0, serving_s / self._messages)
-        if self._publications:
-            self.handled[Publication.__name__] += self._publications
-        self._messages = self._publications = self._bytes = 0
 
     def _handle(self, stimulus: Stimulus, now_s: float) -> list[Effect]:
         if self.tracer is None:
@@ -238,6 +227,8 @@ class BrokerNode:
         loop = asyncio.get_running_loop()
         match effect:
             case Submit(module=module, message=message):
+                if isinstance(message, Publication):
+                    self.control[module, str(message.content.get("class"))] += 1
                 loop.call_soon(self.stimulate, Received(message, Module(module)))
             case SetTimer(module=module, name=name, at_s=at_s):
                 delay_s = max(0.0, at_s - self.now_s())
@@ -248,8 +239,7 @@ class BrokerNode:
                 if port is not None:
                     self.outbox.touch(port)
             case Report(policy=policy, decision=decision):
-                self.decisions[policy, decision.action] += 1
-                log.info("decided", extra={"policy": policy, **asdict(decision)})
+                self.decisions.record(policy, decision)
             case OpenLink() | CloseLink():
                 loop.call_soon(self.on_link_effect, effect)
             case NameGranted() | NameLost() | NameContested():
@@ -260,6 +250,8 @@ class BrokerNode:
     # -- other frames --------------------------------------------------------------------------
 
     def on_acknowledged(self, source: Port, received: int) -> None:
+        if received != source.stream.acknowledged:  # Else it is a heartbeat.
+            self.figures.has_answers = True
         source.stream.acknowledge(received)
         self.outbox.on_acknowledged(source)
         if self.channels is not None:
@@ -426,6 +418,7 @@ class BrokerNode:
         if self._recovery is not None:
             self._recovery.forget(port)
         port.close(reason)
+        self.sampler.on_removed(port)
         if isinstance(port, LinkPort):
             self.links.on_removed(port, reason, for_good=for_good)
         self.outbox.close(port)
@@ -487,6 +480,8 @@ class BrokerNode:
         is_complete = self.broker.routing.is_complete
         self.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
         for source, messages in recovery.all():
+            if source.connection is not None:
+                source.connection.read_start_s = time.monotonic()  # It is as if they came now.
             for message, hops, body in messages:
                 if isinstance(message, Publication):  # One by one: they are not sent again.
                     self.receive_run(source, [(message, hops, body)])

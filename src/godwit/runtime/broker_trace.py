@@ -31,6 +31,7 @@ from godwit.broker.effects import Deliver, Effect, Report
 from godwit.broker.stimuli import LocalClient, Neighbour, Received, Stimulus
 from godwit.content.messages import size_bytes
 from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.live_meters import resident_bytes
 from godwit.runtime.node_tracer import Outcomes
 from godwit.runtime.peer_reader import Arrived
 from godwit.runtime.settings import TraceSettings
@@ -147,7 +148,7 @@ class BrokerTrace:
             time_s=node.now_s(),
             messages_queued=sum(stream.outstanding for stream in streams),
             bytes_queued=sum(s.pending_bytes + s.unacknowledged_bytes for s in streams),
-            memory_bytes=resident_bytes(),
+            memory_bytes=resident_bytes() or ABSENT,
             clients=sum(isinstance(hop, LocalClient) for hop in node.ports),
         )
         again = partial(self._read_gauges, node)
@@ -221,12 +222,3 @@ def prefix(broker: str, start_s: float, process: int) -> str:
     """How the names of a broker's files start: with nothing that Spark would stumble over."""
     start = time.strftime("%Y%m%dT%H%M%S", time.gmtime(start_s))
     return f"{re.sub('[^0-9A-Za-z]', '-', broker)}-{start}-{process}-"
-
-
-def resident_bytes() -> int:
-    """The memory this process has; absent where the system does not say."""
-    try:
-        pages = Path("/proc/self/statm").read_text().split()[1]
-    except OSError:
-        return ABSENT
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -73,7 +73,12 @@ class NodeNames:
         timer = loop.call_later(wait_s, self._node.stimulate, NameWaitOver(*key))
         self._callers[key] = Caller(hello, connection, timer)
         wish = NameWish(
-            client, hello.incarnation, hello.attachment, hello.generation, hello.take_over
+            client,
+            hello.incarnation,
+            hello.attachment,
+            hello.generation,
+            hello.take_over,
+            is_first=not hello.stream,
         )
         self._node.stimulate(wish)
 
@@ -127,17 +132,17 @@ class NodeNames:
             return
         port = self._node.ports.get(lost.client)
         if isinstance(port, ClientPort) and port.incarnation == lost.incarnation:
-            self._end(port, lost.reason)
+            self._end(port, lost.reason, name_is_taken=lost.is_final)
 
     def _refuse(self, caller: Caller, reason: str, *, name_is_taken: bool) -> None:
         log.info("refused", extra={"peer": caller.hello.name, "reason": reason})
         self._node.callers.discard(caller.connection)
         caller.connection.close(Goodbye(reason=reason, name_is_taken=name_is_taken))
 
-    def _end(self, port: ClientPort, reason: str) -> None:
-        """End a session; its client does not come back."""
+    def _end(self, port: ClientPort, reason: str, *, name_is_taken: bool = True) -> None:
+        """End a session; its client does not come back if its name is taken for good."""
         if port.connection is not None:
-            port.connection.close(Goodbye(reason=reason, name_is_taken=True))
+            port.connection.close(Goodbye(reason=reason, name_is_taken=name_is_taken))
         self._node.remove(port, reason)
 
     def _decide_soon(self, client: LocalClient, contest: NameContest) -> None:
@@ -165,14 +170,17 @@ class NodeNames:
         key = client, holder.incarnation
         if isinstance(node.broker.routing.names.holder(client.name), Neighbour):
             reason = f"the client {client.name} has just moved to another broker; try again"
-            node.stimulate(NameDecided(contest, is_free=False, reason=reason))
+            node.stimulate(NameDecided(contest, is_free=False, reason=reason, is_final=False))
             return
         if self._is_there(client, contest) and not contest.request.take_over:
             reason = (
                 f"the name {client.name} belongs to a client that is connected to broker"
                 f" {node.name}; choose another name, or take it over (take_over=True)"
             )
-            node.stimulate(NameDecided(contest, is_free=False, reason=reason))
+            # One that is not welcomed yet may hang up, and then nobody has the name.
+            is_welcomed = port is not None and port.is_connected
+            decided = NameDecided(contest, is_free=False, reason=reason, is_final=is_welcomed)
+            node.stimulate(decided)
             return
         reason = f"another client has taken over the name {client.name}"
         caller = self._forget(key)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from godwit.broker.effects import Deliver, DriverEffect, Effect, Notify, NotifyAll, Send
 from godwit.broker.pending_acks import PendingAcks, Settled
 from godwit.broker.stimuli import Hop, LocalClient
-from godwit.content.messages import Letter, PartLost, Publication, Sweep
+from godwit.content.messages import Letter, MoveTo, PartLost, Publication, Sweep
 from godwit.protocol.frames import encode
 from godwit.protocol.stamps import frame_of
 from godwit.runtime.port import Port
@@ -101,7 +101,11 @@ class Outbox:
             elif type(effect) is Send:
                 self._send(effect)
             elif type(effect) is Notify:
-                if effect.to in self._ports:  # Else the client has just left.
+                if effect.to not in self._ports:
+                    continue  # The client has just left.
+                if type(effect.notice) is MoveTo:  # It helps most where the queue is long.
+                    self._ports[effect.to].put_ahead(encode(effect.notice))
+                else:
                     self._port(effect.to).put(encode(effect.notice))
             elif type(effect) is NotifyAll:
                 self._notify_all(effect)

@@ -21,7 +21,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
-from godwit.broker.meters import Meters
 from godwit.broker.stimuli import LinkKind, LocalClient, NameLeft, Neighbour
 from godwit.content.messages import Publication, Sweep
 from godwit.protocol.connection import Connection
@@ -35,6 +34,7 @@ from godwit.protocol.frames import (
     encode,
 )
 from godwit.protocol.stream import Stream
+from godwit.runtime.output_limiter import OutputLimiter
 from godwit.runtime.settings import Limits
 
 #: What a peer may send ahead of our acknowledgements, beyond our own window: a client's window,
@@ -46,8 +46,7 @@ class PortOwner(Protocol):
     """What a port needs of its node."""
 
     limits: Limits
-    meters: Meters
-    output_bandwidth_bytes_s: float
+    limiter: OutputLimiter | None
 
     def now_s(self) -> float: ...
 
@@ -62,10 +61,25 @@ class PortOwner(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Traffic:
-    """Counters of one port, since it was opened."""
+    """Counters of one port, since it was opened, and of the current window of the meters."""
 
     dropped: int = 0
     isolations: int = 0
+    has_published: bool = False
+    """Publications came from the peer."""
+
+    messages_out: int = 0
+    bytes_out: int = 0
+    """Written in this window."""
+
+    unsent_bytes: int = 0
+    """Not taken by the system when this window began."""
+
+    def take(self, unsent_bytes: int) -> tuple[int, int]:
+        """Begin a new window; the messages and bytes of the last one that the system has taken."""
+        taken = self.messages_out, self.bytes_out + self.unsent_bytes - unsent_bytes
+        self.messages_out, self.bytes_out, self.unsent_bytes = 0, 0, unsent_bytes
+        return taken
 
 
 class Port(ABC):
@@ -91,7 +105,7 @@ class Port(ABC):
         """Why a client that was asked to move did not."""
         self._owner = owner
         self._limits = owner.limits
-        self._backlog_bytes = 0
+        self._limiter = owner.limiter
         self._return_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -112,6 +126,7 @@ class Port(ABC):
         self.detached.clear()
         if lacking:
             connection.write(lacking)
+            self._count(0, len(lacking))
         self._write_ahead()
         if self.acknowledged:  # The peer may not have received it.
             self.beat()
@@ -143,8 +158,8 @@ class Port(ABC):
         if self.connection is not None:
             self.connection.close(Goodbye(reason=reason))
         self.detach()
-        self._owner.meters.on_dequeued(self._backlog_bytes)
-        self._backlog_bytes = 0
+        if self._limiter is not None:
+            self._limiter.leave(self)
 
     def await_return(self) -> None:
         """Give the peer up unless it comes back in time."""
@@ -194,32 +209,57 @@ class Port(ABC):
             frames = stream.take()
             self.connection.write(frames)
             written_bytes += len(frames)
-        self._meter(stream.taken - taken, written_bytes)
+        self._count(stream.taken - taken, written_bytes)
 
     def flush(self) -> None:
-        """Write what is queued, as far as the peer takes it."""
+        """Write what is queued, as far as the peer takes it, and the broker may."""
         connection, stream = self.connection, self.stream
+        if self._limiter is not None:
+            self._limiter.flush(self)
+            return
         taken, written_bytes = stream.taken, 0
         while connection is not None and stream.pending_bytes and self._can_write(connection):
             frames = stream.take()
             connection.write(frames)
             written_bytes += len(frames)
-        self._meter(stream.taken - taken, written_bytes)
+        if written_bytes:
+            traffic = self.traffic
+            traffic.messages_out += stream.taken - taken
+            traffic.bytes_out += written_bytes
+
+    def write_some(self, chunk_bytes: int) -> int:
+        """Write about so much of what is queued, for the limiter; the bytes that were written."""
+        connection, stream = self.connection, self.stream
+        if connection is None or not stream.pending_bytes or not self._can_write(connection):
+            return 0
+        taken = stream.taken
+        frames = stream.take(chunk_bytes)
+        connection.write(frames)
+        self.traffic.messages_out += stream.taken - taken
+        self.traffic.bytes_out += len(frames)
+        return len(frames)
 
     def _can_write(self, connection: Connection) -> bool:
         return (
             connection.is_writable and self.stream.unacknowledged_bytes < self._limits.window_bytes
         )
 
-    def _meter(self, frames: int, written_bytes: int) -> None:
-        owner = self._owner
-        if frames:
-            busy_s = written_bytes / owner.output_bandwidth_bytes_s
-            owner.meters.on_sent(frames, written_bytes, busy_s, owner.now_s())
-        backlog_bytes = self.stream.pending_bytes
-        if backlog_bytes != self._backlog_bytes:
-            owner.meters.on_queued(backlog_bytes - self._backlog_bytes)
-            self._backlog_bytes = backlog_bytes
+    def _count(self, frames: int, written_bytes: int) -> None:
+        """Count what was written whatever the limit is."""
+        self.traffic.messages_out += frames
+        self.traffic.bytes_out += written_bytes
+        if self._limiter is not None:
+            self._limiter.charge(written_bytes)
+
+    @property
+    def backlog_bytes(self) -> int:
+        """What waits because the output is too slow; not what waits for the peer."""
+        connection, stream = self.connection, self.stream
+        if connection is None or self.is_isolated:
+            return 0
+        if stream.unacknowledged_bytes >= self._limits.window_bytes:
+            return 0
+        return stream.pending_bytes + connection.unsent_bytes
 
     # -- acknowledgements ----------------------------------------------------------------------
 
@@ -317,6 +357,13 @@ class ClientPort(Port):
         self.stream.put(encode(Dropped(count=self._missing)))
         self._missing = 0
 
+    def write_some(self, chunk_bytes: int) -> int:
+        has_answered = not self.stream.unacknowledged_bytes
+        written_bytes = super().write_some(chunk_bytes)
+        if written_bytes and has_answered and self._awaited_since_s is not None:
+            self._awaited_since_s = asyncio.get_running_loop().time()  # So far it waited for us.
+        return written_bytes
+
     def on_awaited(self) -> None:
         if self._awaited_since_s is None and not self.is_durable:
             loop = asyncio.get_running_loop()
@@ -334,6 +381,8 @@ class ClientPort(Port):
         if self._awaited_since_s is None:
             return
         loop = asyncio.get_running_loop()
+        if self._waits_for_limiter:
+            self._awaited_since_s = loop.time()
         left_s = self._awaited_since_s + self._limits.patience_s - loop.time()
         if left_s > 0:
             self._patience_timer = loop.call_later(left_s, self._end_patience)
@@ -342,6 +391,13 @@ class ClientPort(Port):
             self.is_isolated = True
             self.traffic.isolations += self.is_connected
             self._owner.excuse(self)
+
+    @property
+    def _waits_for_limiter(self) -> bool:
+        """Has it acknowledged all that it got, and the rest waits for this broker's bandwidth?"""
+        if self._limiter is None or self.stream.unacknowledged_bytes:
+            return False
+        return self._limiter.holds(self)
 
     def end_isolation(self) -> bool:
         connection = self.connection

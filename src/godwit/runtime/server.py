@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import socket
 import time
 from collections.abc import Sequence
@@ -20,19 +21,20 @@ from typing import TYPE_CHECKING, Self, assert_never
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
-from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay import overlay
-from godwit.policies import placement
+from godwit.policies import offload, placement
 from godwit.protocol.addresses import address, url_address, why
 from godwit.protocol.call import socket_opener
 from godwit.protocol.connection import Connection
 from godwit.runtime.admission import Admission
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.dialling import Dialler
+from godwit.runtime.live_meters import LiveMeters, resident_bytes
+from godwit.runtime.output_limiter import OutputLimiter
 from godwit.runtime.settings import BrokerSettings, NetworkSettings
 from godwit.runtime.stopping import STOPPING, hang_up, say_goodbye
 from godwit.sharing.gateway import Gateway
@@ -238,6 +240,10 @@ def make_node(
     bandwidth = settings.output_bandwidth_bytes_s
     if network.placement is not None:
         modules = [*modules, *placement.modules(network.placement)(settings.id)]
+    if network.balancing is not None:
+        # Brokers must not detect at the same times, nor a restarted one repeat its choices.
+        balancing = offload.modules(network.balancing, seed=secrets.randbits(64))
+        modules = [*modules, *balancing(settings.id)]
     neighbours = network.neighbours(settings)
     addresses = [link for link in settings.links if "://" in link]
     expected = [Neighbour(each) for each in (*neighbours, *addresses)]
@@ -246,13 +252,20 @@ def make_node(
         # Links are added when they are up.
         routing=overlay(network.overlay)(Place(settings.id, expected=expected)),
         modules=modules,
-        meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=time.time()),
+        meters=LiveMeters(
+            output_bandwidth_bytes_s=bandwidth,
+            window_s=network.limits.load_window_s,
+            now_s=time.time(),
+        ),
         codec_checks_values=True,
     )
+    if settings.memory_bytes is not None:
+        available_bytes = settings.memory_bytes
+        broker.memory_utilisation = lambda: resident_bytes() / available_bytes
     node = BrokerNode(
         broker,
         limits=network.limits,
-        output_bandwidth_bytes_s=bandwidth,
+        limiter=OutputLimiter(bandwidth) if settings.limit_output else None,
         secret=network.secret,
         neighbours=neighbours,
         addresses=addresses,

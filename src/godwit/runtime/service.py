@@ -23,16 +23,28 @@ READY_S = 180.0
 
 
 class Service:
-    def __init__(self, command: str, *arguments: str, log_level: str = "warning") -> None:
-        """Command and arguments as on the command line of `godwit`."""
+    def __init__(
+        self,
+        command: str,
+        *arguments: str,
+        log_level: str = "warning",
+        ready_s: float = READY_S,
+    ) -> None:
+        """Command and arguments as on the command line of `godwit`; `ready_s` is for its start."""
         self._command = command
         self._arguments = arguments
         self._log_level = log_level
+        self._ready_s = ready_s
         self._process: asyncio.subprocess.Process | None = None
         self._code = 0
         """How it ended, once it has."""
         self.url = ""
         """http://HOST:PORT, once it has started."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process; it may not answer yet."""
+        return self._process is not None
 
     @property
     def pid(self) -> int:
@@ -65,12 +77,12 @@ class Service:
             start_new_session=True,  # Ctrl-C is for us: we stop it in good order.
         )
         try:
-            async with asyncio.timeout(READY_S):
+            async with asyncio.timeout(self._ready_s):
                 self.url = await self._answering(process)
         except BaseException as error:
             await self.stop()
             if isinstance(error, TimeoutError):
-                late = f"godwit {self._command} has not answered within {READY_S:g} s"
+                late = f"godwit {self._command} has not answered within {self._ready_s:g} s"
                 raise GodwitError(late) from None
             raise
 

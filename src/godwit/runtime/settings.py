@@ -24,6 +24,8 @@ FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
     [placement]              # off without it: publishers stay where they are
     policy = "grape"
 
+    [balancing]              # off without it: subscribers stay where they are; not with [placement]
+
     [services.datacluster]   # `godwit up` runs a data cluster, too, and all brokers use it
     folder = "data"
 
@@ -41,12 +43,15 @@ from typing import Annotated
 import msgspec
 
 from godwit.api import coordinator_api, datacluster_api
+from godwit.broker.meters import WINDOW_S
 from godwit.config import checked, read
 from godwit.content.geography import GeoPoint
 from godwit.distribution import install_hint
 from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
+from godwit.policies.offload.peer import check_peer
+from godwit.policies.offload.settings import BalancingSettings
 from godwit.policies.placement.settings import PlacementSettings, policy_of
 from godwit.protocol.addresses import address, url_address
 from godwit.protocol.frames import Name, Text
@@ -108,6 +113,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A client that is asked to move stays if it has not arrived by then; of several, each may
     take so long as all of them together, one after the other (the thesis's N x 5 s)."""
 
+    load_window_s: Annotated[float, msgspec.Meta(ge=0.1, le=86_400)] = WINDOW_S
+    """The load of a broker is that of the last complete window of this length."""
+
 
 class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What brokers record, and where."""
@@ -154,6 +162,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     output_bandwidth_bytes_s: Annotated[float, msgspec.Meta(gt=0)] = 125_000_000.0
     """What the broker's network takes; its output utilisation is measured against it."""
+
+    limit_output: bool = False
+    """Whether the broker itself sends no more than `output_bandwidth_bytes_s`."""
+
+    memory_bytes: Bytes | None = None
+    """What the process should use at most; its memory utilisation is measured against it.  It is
+    not limited."""
 
 
 #: The settings of a service, which checks them itself.
@@ -202,6 +217,9 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     placement: PlacementSettings | None = None
     """Which policy moves publishers, and how it is set (policies/placement/settings.py)."""
 
+    balancing: BalancingSettings | None = None
+    """How edge brokers give subscribers to each other (policies/offload/settings.py)."""
+
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
         for service in self.services.tables:
@@ -219,10 +237,10 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             host, _ = address(broker.listen)
             if broker.address is not None:
                 address(broker.address)
-            elif self.placement is not None and host in EVERYWHERE:
+            elif host in EVERYWHERE and self._moves_clients is not None:
                 raise UsageError(
-                    f"broker {broker.id!r} listens on {broker.listen}, and publishers that are sent"
-                    " there need its `address`"
+                    f"broker {broker.id!r} listens on {broker.listen}, and {self._moves_clients}"
+                    " that are sent there need its `address`"
                 )
             if broker.http is not None:
                 address(broker.http)
@@ -230,6 +248,29 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 self.link_address(link)
         if self.overlay == "tree" and not self._is_forest:
             raise UsageError("the links form a cycle, and the overlay is a tree")
+        if self.balancing is not None:
+            self._check_balancing()
+
+    @property
+    def _moves_clients(self) -> str | None:
+        """Which clients are sent to other brokers, if any are."""
+        if self.placement is not None:
+            return "publishers"
+        return None if self.balancing is None else "subscribers"
+
+    def _check_balancing(self) -> None:
+        if self.placement is not None:
+            raise UsageError(
+                f"[placement] and [balancing] exclude each other: {policy_of(self.placement)} may"
+                " send a publisher to an edge broker, which serves subscribers only while loads"
+                " are balanced; remove one of the two tables"
+            )
+        if any("://" in link for broker in self.broker for link in broker.links):
+            return  # The file has a part of the network: others know the rest.
+        try:
+            check_peer(self.topology)
+        except UsageError as error:
+            raise UsageError(f"[balancing]: {error}") from None
 
     def of(self, id: str) -> BrokerSettings:
         for broker in self.broker:
@@ -321,6 +362,8 @@ def dump_network(network: NetworkSettings) -> str:
     if network.placement is not None:
         changed = _changes(network.placement, type(network.placement)())
         table["placement"] = {"policy": policy_of(network.placement), **changed}
+    if network.balancing is not None:
+        table["balancing"] = _changes(network.balancing, BalancingSettings())
     table["broker"] = [
         {
             "id": broker.id,
@@ -354,4 +397,4 @@ def network_of(
 def _changes(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, object]:
     """Fields that do not have their default, as TOML has them."""
     given, usual = msgspec.to_builtins(settings), msgspec.to_builtins(defaults)
-    return {key: value for key, value in given.items() if value != usual[key]}
+    return {key: value for key, value in given.items() if value != usual.get(key)}

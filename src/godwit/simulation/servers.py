@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from godwit.content.messages import Message, MoveTo, Notice, Publication, is_control_content
 from godwit.simulation.agenda import Agenda
 
 T = TypeVar("T")
@@ -90,3 +91,13 @@ class Server(Generic[T]):
         if self.waiting:
             ready_s = min(lane[0][0] for lane in (self._control, self._normal) if lane)
             self._wake(max(self.free_at_s, ready_s))
+
+
+def goes_first(message: Message | Notice) -> bool:
+    """Whether a message overtakes others: by its content, which is set before the stamp.
+
+    A request to move does: a client of an overloaded broker would learn of it last.
+    """
+    if isinstance(message, Publication):
+        return is_control_content(message.content)
+    return isinstance(message, MoveTo)

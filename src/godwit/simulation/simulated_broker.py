@@ -46,21 +46,24 @@ from godwit.broker.stimuli import (
     LocalClient,
     Module,
     Neighbour,
+    OperatorCommand,
     Pinged,
     Received,
     Started,
     TimerFired,
 )
-from godwit.content.messages import Message, Notice, Publication, is_control_content, size_bytes
+from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.resources import BrokerResources, LinkOptions
-from godwit.simulation.servers import Server
+from godwit.simulation.servers import Server, goes_first
 
 #: What keeps its place behind messages, and takes the engine no time.
 InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
+#: What a module waits for: behind the message in the engine, before all others.
+Aside: TypeAlias = TimerFired | Pinged | OperatorCommand
 #: What waits for the engine, with its size in bytes and its time of arrival.
-Incoming: TypeAlias = tuple[Received | InOrder, int, float]
+Incoming: TypeAlias = tuple[Received | InOrder | Aside, int, float]
 #: What leaves by the output.
 Outgoing: TypeAlias = Send | Deliver | Notify
 
@@ -225,6 +228,10 @@ class SimulatedBroker:
         self._adopt(broker)
         self.start()
 
+    def command(self, module: str, command: str) -> None:
+        """An operator tells a module what to do."""
+        self._stimulate_soon(OperatorCommand(module, command))
+
     def perform(self, effects: Sequence[Effect]) -> None:
         """Perform effects that did not come from the broker: an operator asks for them."""
         self._perform(effects, self._agenda.now_s, 0)
@@ -327,7 +334,7 @@ class SimulatedBroker:
         self._matching_delay_s = self._resources.matching_delay_s(subscriptions)
         self._engine_bytes = self._resources.engine_bytes(subscriptions)
 
-    def _stimulate(self, stimulus: Started | TimerFired | Pinged | InOrder) -> None:
+    def _stimulate(self, stimulus: Started | Aside | InOrder) -> None:
         """Handle a stimulus that is not a message: it takes no time."""
         now_s = self._agenda.now_s
         if isinstance(stimulus, ClientLeft):
@@ -399,7 +406,18 @@ class SimulatedBroker:
 
     def _wake(self, owner: Broker, stimulus: TimerFired | Pinged) -> None:
         if self.is_up and owner is self.broker:
+            self._stimulate_soon(stimulus)
+
+    def _stimulate_soon(self, stimulus: Aside) -> None:
+        """Handle it now, or when the engine has finished its message: a broker does one at a time.
+
+        Else a module could submit something before what it submitted because of that message.
+        """
+        now_s, engine = self._agenda.now_s, self._engine
+        if engine.free_at_s <= now_s and not engine.waiting:
             self._stimulate(stimulus)
+        else:
+            engine.wait((stimulus, 0, now_s), True, now_s)
 
     # -- output queues, links ------------------------------------------------------------------
 
@@ -476,8 +494,3 @@ def _carried(effect: Outgoing | Received) -> Message | Notice:
     if isinstance(effect, Send | Received):
         return effect.message
     return effect.publication if isinstance(effect, Deliver) else effect.notice
-
-
-def goes_first(message: Message | Notice) -> bool:
-    """Whether a message overtakes others: by its content, which is set before the stamp."""
-    return isinstance(message, Publication) and is_control_content(message.content)

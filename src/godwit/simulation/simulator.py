@@ -187,6 +187,10 @@ class Simulator:
             case _:
                 assert_never(effect)
 
+    def inject(self, fault: Fault) -> None:
+        """Start a fault now, whatever its time says."""
+        inject(fault, self.agenda, self.brokers, self._make_broker)
+
     def node(self, name: str) -> SimulatedBroker:
         """A broker that has not left."""
         node = self.brokers.get(name)

@@ -13,7 +13,7 @@ made to fail, while the network runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -51,14 +51,23 @@ class MemoryNetwork:
         latency_s: Callable[[], float] = lambda: 0.0,
         cluster: DataCluster | None = None,
         absent: Collection[str] = (),
+        bandwidths_bytes_s: Mapping[str, float] | None = None,
     ) -> None:
         """`latency_s` returns how long what is written next takes to be read.
 
         `cluster` is where the brokers find channels.  Brokers that are `absent` at the start are
         started with `restart`; the others wait for them, as they do for a process that starts late.
+        `bandwidths_bytes_s` are the output bandwidths by which brokers measure their load.
         """
-        settings = network_of(topology)
-        self._network = NetworkSettings(broker=settings.broker, limits=limits or Limits())
+        brokers = network_of(topology).broker
+        if bandwidths_bytes_s is not None:
+            brokers = [
+                replace(each, output_bandwidth_bytes_s=bandwidths_bytes_s[each.id])
+                if each.id in bandwidths_bytes_s
+                else each
+                for each in brokers
+            ]
+        self._network = NetworkSettings(broker=brokers, limits=limits or Limits())
         self.nodes: dict[str, BrokerNode] = {}
         """Running brokers by name, to look into."""
         self._modules = modules

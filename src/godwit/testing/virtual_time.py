@@ -2,14 +2,19 @@
 
     run_in_virtual_time(scenario())      # Minutes of `asyncio.sleep` take milliseconds.
 
-For programs that wait for nothing outside the process, such as those on a `MemoryNetwork`.
+For programs that wait for nothing outside the process, such as those on a `MemoryNetwork`.  Brokers
+that measure their load over time need its clocks as well: `clocks=True` lets `time.time` and
+`time.monotonic` follow the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -36,7 +41,31 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.slept_s
 
 
-def run_in_virtual_time(scenario: Coroutine[Any, Any, T]) -> T:
+def run_in_virtual_time(scenario: Coroutine[Any, Any, T], *, clocks: bool = False) -> T:
     """The result of `scenario`, however long it sleeps."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    loop = VirtualTimeLoop()
+    follow = _virtual_clocks(loop.time) if clocks else nullcontext()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner, follow:
         return runner.run(scenario)
+
+
+@contextmanager
+def _virtual_clocks(now_s: Callable[[], float]) -> Iterator[None]:
+    """Let the clocks of the process follow the loop, also where modules have imported them."""
+    began_s, monotonic = time.time(), time.monotonic
+    replaced: list[tuple[Any, str, Any]] = [
+        (time, "time", time.time),
+        (time, "monotonic", monotonic),
+    ]
+    replaced += [
+        (module, "monotonic", monotonic)
+        for name, module in list(sys.modules.items())
+        if name.startswith("godwit.") and getattr(module, "monotonic", None) is monotonic
+    ]
+    for module, name, _ in replaced:
+        setattr(module, name, now_s if name == "monotonic" else lambda: began_s + now_s())
+    try:
+        yield
+    finally:
+        for module, name, original in replaced:
+            setattr(module, name, original)

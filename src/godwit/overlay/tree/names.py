@@ -17,15 +17,20 @@ rank, and no two claims have the same.  A take-over has a higher generation than
 
 M1  A claim replaces the one that is known if it comes from the same hop, or if its rank is higher.
     Otherwise the sender is put right.
-M2  A session of this broker has the incarnation of the claim that is known; another one is ended.
+M2  A session of this broker has the incarnation of the claim that is known; another one is ended,
+    and its client asks again: it was not decided, as a take-over is, and the other client may be
+    gone by now.  If it is not, the answer is final.
 M3  If a claim from elsewhere is withdrawn, and this broker has a session of that incarnation, it
     claims the name again: the client wanted to move, and has stayed.
 M4  A claim awaits no neighbour that is away.
+M5  A broker that has just started, or has a new link, may not know the names of others yet.  A
+    client that is new here waits until the neighbours have told theirs, or for the time that the
+    network has to answer: otherwise it could get a name that another client has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,6 +62,10 @@ Answers = list[Answer]
 
 #: Brokers that a request passes at most: no path in a tree is longer.
 WAY_MAX = 255
+#: What a generation rises by when a name is taken from a session.  A client that moves has two
+#: sessions; when one of them is ended for this reason, the other one claims the name again (M3),
+#: which raises the generation by one.
+TAKING = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -82,8 +91,10 @@ class WaitingWish(NamedTuple):
 class Names:
     """The names that are claimed anywhere, as one broker knows them."""
 
-    def __init__(self, broker: str, links: Collection[Neighbour]) -> None:
-        """`links` are those of the router, and change with them."""
+    def __init__(
+        self, broker: str, links: Collection[Neighbour], expected: Iterable[Neighbour] = ()
+    ) -> None:
+        """`links` are those of the router, and change with them; others are `expected`."""
         self._broker = broker
         self._links = links
         self._away: set[Neighbour] = set()
@@ -92,6 +103,10 @@ class Names:
         """The claims of clients of this broker."""
         self._waiting: dict[str, WaitingWish] = {}
         """Clients of this broker that wait for the answer to a request."""
+        self._untold = set(expected)
+        """Neighbours that have not told their names yet."""
+        self._held: dict[str, NameWish] = {}
+        """Clients of this broker that wait for these (M5)."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -118,12 +133,21 @@ class Names:
         name = wish.client.name
         waiting = self._waiting.get(name)
         if waiting is not None and waiting.wish.incarnation != wish.incarnation:
-            reason = f"another client {name} is connecting to {self._broker} just now; try again"
-            return [_lost(wish, reason, is_final=False)]
+            return [_refused(wish, self._broker)]
         known = self._entries.get(name)
+        if known is None and self._untold and wish.is_first:  # M5
+            held = self._held.setdefault(name, wish)
+            return [] if held.incarnation == wish.incarnation else [_refused(wish, self._broker)]
         if known is None or known.claim.incarnation == wish.incarnation:
             return self._claim_for(wish)
         return self._ask(wish, known)
+
+    def _release(self) -> Answers:
+        """The neighbours may have told all: ask for the names that clients wait for (M5)."""
+        if self._untold:
+            return []
+        held, self._held = self._held, {}
+        return [answer for wish in held.values() for answer in self._on_wish(wish)]
 
     def _ask(self, wish: NameWish, known: NameEntry) -> Answers:
         """Ask the broker of the holder, which decides."""
@@ -151,7 +175,7 @@ class Names:
             attachment=wish.attachment,
         )
         if known is not None and not is_own and known.claim.rank > claim.rank:
-            return [_lost(wish, _taken(known.claim))]
+            return [_lost(wish, _taken(known.claim), is_final=False)]
         answers = self._adopt(claim, wish.client)
         if is_own:  # Whoever knows the name knows it as this client's.
             answers.append(NameGranted(wish.client, claim.incarnation, claim.generation))
@@ -160,17 +184,20 @@ class Names:
     def _on_wait_over(self, over: NameWaitOver) -> Answers:
         """A part of the network does not answer in time."""
         name = over.client.name
-        waiting = self._waiting.get(name)
+        waiting, held = self._waiting.get(name), self._held.get(name)
+        answers: Answers = []
+        if held is not None and held.incarnation == over.incarnation:
+            answers += self._claim_for(self._held.pop(name))
         if waiting is None or waiting.wish.incarnation != over.incarnation:
             claim = self._sessions.get(name)
             if claim is None or claim.incarnation != over.incarnation:
-                return []
-            return [NameGranted(over.client, claim.incarnation, claim.generation)]
+                return answers
+            return [*answers, NameGranted(over.client, claim.incarnation, claim.generation)]
         wish, asked = waiting
         known = self._entries.get(name)
         if known is None or wish.take_over:
             latest = asked if known is None else known.claim
-            return self._claim_for(wish, latest.generation + 1)
+            return self._claim_for(wish, latest.generation + TAKING)
         del self._waiting[name]
         reason = (
             f"the name {name} belongs to a session at a broker that does not answer just now;"
@@ -183,6 +210,9 @@ class Names:
         waiting = self._waiting.get(name)
         if waiting and (waiting.wish.incarnation, waiting.wish.attachment) == leaving:
             del self._waiting[name]
+        held = self._held.get(name)
+        if held is not None and (held.incarnation, held.attachment) == leaving:
+            del self._held[name]
         claim = self._sessions.get(name)
         if claim is None or (claim.incarnation, claim.attachment) != leaving:
             return []
@@ -200,7 +230,7 @@ class Names:
             return self._pass_on(request, known)  # It has another holder by now, or elsewhere.
         if decided.is_free:
             return self._grant(request)
-        return self._deny(request, decided.reason)
+        return self._deny(request, decided.reason, is_final=decided.is_final)
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -240,7 +270,8 @@ class Names:
         if own is not None and own.incarnation != claim.incarnation:  # M2
             if not isinstance(last_hop, LocalClient):
                 del self._sessions[name]
-            answers.append(NameLost(LocalClient(name), own.incarnation, _taken(claim)))
+            lost = NameLost(LocalClient(name), own.incarnation, _taken(claim), is_final=False)
+            answers.append(lost)
         others = [neighbour for neighbour in self._links if neighbour != last_hop]
         entry.awaited = {neighbour for neighbour in others if neighbour not in self._away}  # M4
         answers += [Send(neighbour, claim) for neighbour in others]
@@ -248,6 +279,8 @@ class Names:
         waiting = self._waiting.get(name)
         if waiting is not None and waiting.wish.incarnation == claim.incarnation:
             answers += self._claim_for(waiting.wish)  # It has got its name elsewhere meanwhile.
+        if name in self._held:
+            answers += self._on_wish(self._held.pop(name))
         return answers
 
     def _confirm(self, entry: NameEntry) -> Answers:
@@ -346,13 +379,17 @@ class Names:
             return [_lost(wish, answer.reason, is_final=answer.is_final)]
         known = self._entries.get(answer.name)
         if known is None or known.claim == asked or known.claim.incarnation == wish.incarnation:
-            return self._claim_for(wish, asked.generation + 1)
+            return self._claim_for(wish, asked.generation + TAKING)
         return self._ask(wish, known)  # Another client was faster, or the holder is elsewhere.
 
     # -- links ---------------------------------------------------------------------------------
 
     def link_up(self, neighbour: Neighbour) -> Answers:
-        """Send a neighbour the names that are not in its own direction."""
+        """Send a new neighbour the names that are not in its own direction."""
+        self._untold.add(neighbour)
+        return self._tell(neighbour)
+
+    def _tell(self, neighbour: Neighbour) -> Answers:
         self._away.discard(neighbour)
         return [Send(neighbour, entry.claim) for entry in self._from_others(neighbour)]
 
@@ -362,13 +399,15 @@ class Names:
     def link_restarted(self, neighbour: Neighbour) -> Answers:
         for entry in self._entries.values():
             entry.is_in_doubt |= entry.last_hop == neighbour
-        return self.link_up(neighbour)
+        return self._tell(neighbour)
 
     def resynced(self, neighbour: Neighbour) -> Answers:
-        """A neighbour that restarted has sent all: what it did not repeat is withdrawn."""
+        """A neighbour has sent all: what one that restarted did not repeat is withdrawn."""
         entries = list(self._entries.values())
         gone = [e for e in entries if e.is_in_doubt and e.last_hop == neighbour]
-        return [answer for entry in gone for answer in self._withdraw(entry)]
+        answers = [answer for entry in gone for answer in self._withdraw(entry)]
+        self._untold.discard(neighbour)
+        return answers + self._release()
 
     def link_away(self, neighbour: Neighbour, *, is_away: bool) -> Answers:
         if not is_away:
@@ -379,7 +418,7 @@ class Names:
         for name, waiting in list(self._waiting.items()):
             known = self._entries.get(name)
             if known is not None and known.last_hop == neighbour:
-                answers += self._claim_for(waiting.wish, known.claim.generation + 1)
+                answers += self._claim_for(waiting.wish, known.claim.generation + TAKING)
         return answers
 
     def link_down(self, neighbour: Neighbour) -> Answers:
@@ -387,7 +426,9 @@ class Names:
         self._away.discard(neighbour)
         answers = self._stop_awaiting(neighbour)
         gone = [e for e in self._entries.values() if e.last_hop == neighbour]
-        return answers + [answer for entry in gone for answer in self._withdraw(entry)]
+        answers += [answer for entry in gone for answer in self._withdraw(entry)]
+        self._untold.discard(neighbour)
+        return answers + self._release()
 
     def _stop_awaiting(self, neighbour: Neighbour) -> Answers:
         entries = list(self._entries.values())
@@ -410,6 +451,12 @@ class Names:
 
 def _lost(wish: NameWish, reason: str, *, is_final: bool = True) -> NameLost:
     return NameLost(wish.client, wish.incarnation, reason, is_final)
+
+
+def _refused(wish: NameWish, broker: str) -> NameLost:
+    name = wish.client.name
+    reason = f"another client {name} is connecting to {broker} just now; try again"
+    return _lost(wish, reason, is_final=False)
 
 
 def _taken(claim: NameClaim) -> str:

@@ -100,7 +100,7 @@ class TreeRouting:
         self._advertisements = AdvertisementTable()
         self._interests = InterestTable()
         self._presence = Presence()
-        self.names = Names(place.broker, self._links)
+        self.names = Names(place.broker, self._links, place.expected)
         self._resync = Resync(self._links, place.expected)
         self._is_recovering = False
         self._unconfirmed: dict[tuple[AdvertisementId, Hop], None] = {}

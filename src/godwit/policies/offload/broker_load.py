@@ -71,3 +71,15 @@ class BrokerInfo:
         if self.output_total_bytes_s > 0:
             return self.output_used_bytes_s / self.output_total_bytes_s
         return inf if self.output_used_bytes_s > 0 else 0.0
+
+
+def load_account(info: BrokerInfo) -> dict[str, float]:
+    """A load as values that JSON has, for operators."""
+    return {
+        "input": info.input_utilisation,
+        "match_s": info.matching_delay_s,
+        "output": info.output_utilisation,
+        "memory": info.memory_utilisation,
+        "publications_per_s": info.input_per_s,
+        "subscriptions": info.subscriptions,
+    }

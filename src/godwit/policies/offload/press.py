@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from godwit.broker.sessions import ClientSubscription
 from godwit.broker.stimuli import Hop, LocalClient
 from godwit.content.filters import Filter
-from godwit.content.messages import Publication
+from godwit.content.messages import Publication, size_bytes
 from godwit.errors import UsageError
 from godwit.matching.index import MatchingIndex
 from godwit.profile.bit_vector import BitVector
@@ -153,12 +153,13 @@ class Press:
             for hop in destinations
             if type(hop) is LocalClient and hop.name in group_of
         }
+        publication_bytes = size_bytes(publication)  # A live broker does not set it.
         for number in reached:
             self._received[number] |= bit
-            self._bytes[number] += publication.size_bytes
+            self._bytes[number] += publication_bytes
         if self._css.match(publication.content):
             self._lcss |= bit
-        self._size_bytes += publication.size_bytes
+        self._size_bytes += publication_bytes
         self._samples += 1
         if self._samples == self._samples_max:
             self._full_s = now_s

@@ -3,7 +3,8 @@
 Each broker has its own network file, in which the brokers that it dials are at the addresses of
 proxies.  So it knows its neighbours by name, as in any network.
 
-Processes are on a leash, as those of `runtime.processes`, and in the process group of the run.
+Processes are forked (forks.py).  They are on a leash, as those of `runtime.processes`, and in the
+process group of the run.
 """
 
 from __future__ import annotations
@@ -12,20 +13,32 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
+import socket
 from collections.abc import Collection
 from pathlib import Path
 
 from godwit.errors import GodwitError
 from godwit.overlay.topology import Topology
-from godwit.runtime.processes import LISTENS, STOP_S, free_port, let_go
+from godwit.runtime.processes import LISTENS, free_port
 from godwit.runtime.settings import BrokerSettings, Limits, NetworkSettings, dump_network
 from godwit.testing.nemesis.clocks import SettableClock
+from godwit.testing.nemesis.forks import ForkedProcess, Forks
 from godwit.testing.nemesis.tcp_proxy import Proxy
 
 #: For a process on a busy machine to listen.
 START_S = 60.0
 TAIL_LINES = 25
+
+
+def own_host() -> str:
+    """A loopback address that other runs do not use: they cannot take the port of a dead broker."""
+    number = os.getpid() % 2**22
+    host = f"127.{1 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+    try:
+        with socket.create_server((host, 0)):
+            return host
+    except OSError:  # A system with one loopback address.
+        return "127.0.0.1"
 
 
 class BrokerFleet:
@@ -40,16 +53,19 @@ class BrokerFleet:
         """Of all processes so far."""
         self._limits = limits
         self._folder = folder
+        self._host = own_host()
         self._listen: dict[str, str] = {}
-        self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._running: dict[str, ForkedProcess] = {}
         self._readers: set[asyncio.Task[None]] = set()
+        self._forks: Forks
         self._stack = contextlib.AsyncExitStack()
 
     async def prepare(self) -> None:
         """Everything but the processes."""
         enter = self._stack.enter_async_context
+        self._forks = await enter(Forks(SettableClock(self._folder / "forks.clock").environment))
         for broker in self.topology.brokers:
-            self._listen[broker] = f"127.0.0.1:{free_port()}"
+            self._listen[broker] = f"{self._host}:{free_port()}"
             self.doors[broker] = await enter(Proxy())
             self.doors[broker].target = self._listen[broker]
             self.clocks[broker] = SettableClock(self._folder / f"{broker}.clock")
@@ -78,7 +94,7 @@ class BrokerFleet:
         """Start another broker, which dials these."""
         settings = BrokerSettings(
             id=broker,
-            listen=f"127.0.0.1:{free_port()}",
+            listen=f"{self._host}:0",
             links=[f"godwit://{self._listen[link]}" for link in links],
         )
         network = NetworkSettings(broker=[settings], limits=self._limits)
@@ -90,7 +106,7 @@ class BrokerFleet:
         """Stop a broker that has joined, gracefully; the answer is its exit code."""
         process = self._running.pop(broker)
         process.send_signal(signal.SIGTERM)
-        return await _ended(process)
+        return await process.ended()
 
     def _file(self, broker: str) -> Path:
         return self._folder / f"{broker}.toml"
@@ -99,9 +115,12 @@ class BrokerFleet:
         return self._folder / f"{broker}.log"
 
     def log_tail(self, broker: str) -> list[str]:
-        if not self._log(broker).exists():
-            return []
-        return self._log(broker).read_text().splitlines()[-TAIL_LINES:]
+        return self.log(broker)[-TAIL_LINES:]
+
+    def log(self, broker: str) -> list[str]:
+        """All lines, also of earlier processes of this broker."""
+        file = self._log(broker)
+        return file.read_text().splitlines() if file.exists() else []
 
     def url(self, broker: str) -> str:
         """Where clients call."""
@@ -111,22 +130,15 @@ class BrokerFleet:
 
     async def start(self, broker: str) -> None:
         """Start a broker, and wait until it listens."""
-        command = [
-            sys.executable, "-m", "godwit", "broker", "--leash", "--id", broker,
+        arguments = [
+            "broker", "--leash", "--id", broker,
             "--config", str(self._file(broker)), "--log-level", "info",
         ]  # fmt: skip
-        with self._log(broker).open("a") as log:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                env={**os.environ, **self.clocks[broker].environment},
-            )
+        environment = self.clocks[broker].environment
+        process = await self._forks.start(arguments, environment, self._log(broker))
         self._running[broker] = process
         self.pids.append(process.pid)
         out = process.stdout
-        assert out is not None
         async with asyncio.timeout(START_S):
             while LISTENS.encode() not in (line := await out.readline()):
                 if not line:
@@ -143,7 +155,6 @@ class BrokerFleet:
             process.send_signal(signal.SIGKILL)
         for process in killed:
             await process.wait()
-            let_go(process)
 
     def send(self, broker: str, number: signal.Signals) -> None:
         self._running[broker].send_signal(number)
@@ -159,22 +170,10 @@ class BrokerFleet:
                 for number in (signal.SIGCONT, signal.SIGTERM):
                     with contextlib.suppress(ProcessLookupError):
                         process.send_signal(number)
-            codes = await asyncio.gather(*map(_ended, running.values()))
+            codes = await asyncio.gather(*(process.ended() for process in running.values()))
         finally:
             await self._stack.aclose()
         return dict(zip(running, codes, strict=True))
-
-
-async def _ended(process: asyncio.subprocess.Process) -> int:
-    """Wait for a process that was asked to stop; after STOP_S, kill it."""
-    try:
-        async with asyncio.timeout(STOP_S):
-            return await process.wait()
-    except TimeoutError:
-        process.kill()
-        return await process.wait()
-    finally:
-        let_go(process)
 
 
 async def _read_on(out: asyncio.StreamReader) -> None:

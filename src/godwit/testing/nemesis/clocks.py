@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 MISSING = "clocks are not set: `faketime` is not installed"
+ATTEMPTS_MAX = 5
+SHARED = Path("/dev/shm")  # noqa: S108  Where the library has its semaphores.
 
 
 @cache
@@ -21,8 +23,17 @@ def library() -> str | None:
     if program is None:
         return None
     command = [program, "-f", "+0s", "printenv", "LD_PRELOAD"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    return done.stdout.strip() or None
+    for _ in range(ATTEMPTS_MAX):  # It fails if its number was one of a process that was killed.
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        if done.stdout.strip():
+            return done.stdout.strip()
+    return None
+
+
+def tidy_up(pid: int) -> None:
+    """Delete what the library has left behind for a process that was killed."""
+    for name in (f"sem.faketime_sem_{pid}", f"faketime_shm_{pid}"):
+        (SHARED / name).unlink(missing_ok=True)
 
 
 class SettableClock:

@@ -51,6 +51,8 @@ class LifeRecord:
     """Where it was, since when."""
 
     gaps: list[ToldGap] = field(default_factory=list)
+    ended_s: float = inf
+    """When it crashed, was closed, or had lost its name."""
 
     def on_gap(self, gap: ToldGap, *, is_over: bool) -> None:
         """The client is told that a gap begins, or is over, or of one that is over already."""
@@ -67,12 +69,23 @@ class LifeRecord:
         return found | set(before[-1:])
 
 
+@dataclass(frozen=True, slots=True)
+class OutageRecord:
+    """Something failed, from when it did until it was mended."""
+
+    kind: FaultKind
+    where: tuple[str, ...]
+    start_s: float
+    end_s: float
+
+
 class Journal:
     def __init__(self) -> None:
         self.events: list[tuple[float, str]] = []
         self.faults: Counter[FaultKind] = Counter()
         self.counts: Counter[str] = Counter()
         """Requests that succeeded, by kind."""
+        self.outages: list[OutageRecord] = []
         self.publications: dict[tuple[str, int], PublicationRecord] = {}
         self.lives: dict[str, LifeRecord] = {}
         self.problems: list[str] = []

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from godwit.client import connect
+from godwit.client import Gap, connect
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, Subscription, SubscriptionId
 from godwit.content.values import Value
@@ -98,6 +99,8 @@ class Life:
         self._witness: WitnessedClient | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._has_news = asyncio.Event()
+        self._told: deque[tuple[float, Gap]] = deque()
+        """Gaps that were told, and not iterated over yet."""
         self.record = journal.lives[key] = LifeRecord(name)
 
     @property
@@ -120,6 +123,9 @@ class Life:
             connect_s=CONNECT_S,
             fall_back_s=3_600.0,
         )
+        # When it is told counts, not when a task gets round to it.
+        told = self._told = deque()
+        client.gaps.on_gap = lambda gap: told.append((self.journal.now_s(), gap))
         witness = WitnessedClient(client, self._observer, now_s=self.journal.now_s)
         try:
             await witness.__aenter__()
@@ -265,21 +271,26 @@ class Life:
             await asyncio.sleep(POLL_S)
 
     async def _watch_gaps(self) -> None:
+        """Every gap must come to those who iterate, too."""
         async for gap in self.witness.client.gaps:
+            at_s, told = self._told.popleft()
+            if told != gap:
+                self.journal.problem(f"{self.key} was told {told}, and iterates over {gap}")
             key = (gap.reason, gap.broker, gap.since_s)
-            told = ToldGap(gap.broker, key, self.journal.now_s())
-            self.record.on_gap(told, is_over=gap.is_over)
+            self.record.on_gap(ToldGap(gap.broker, key, at_s), is_over=gap.is_over)
             self.journal.note(f"{self.key} is told: {gap}")
 
     # -- the end -------------------------------------------------------------------------------
 
     def stop_expecting(self) -> None:
         """Another client has its name: nothing is owed to this one any more."""
+        self.record.ended_s = min(self.record.ended_s, self.journal.now_s())
         self._observer.end(self.journal.now_s())
 
     async def crash(self) -> None:
         """End without a word, as if the process had died."""
         self.is_over = True
+        self.record.ended_s = min(self.record.ended_s, self.journal.now_s())
         self._observer.end(self.journal.now_s())
         if self._witness is not None:
             client = self._witness.client

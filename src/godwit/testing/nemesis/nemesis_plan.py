@@ -31,12 +31,16 @@ from godwit.testing.scripts import (
     UnsubscribeStep,
 )
 
-#: With these, brokers and clients are back in time whatever happens.
-PATIENT_LIMITS = Limits(heartbeat_s=0.5, link_s=20.0, session_s=20.0, restart_s=3.0, patience_s=5.0)
+#: With these, brokers and clients are back in time whatever happens, on a busy machine too.
+PATIENT_LIMITS = Limits(heartbeat_s=0.5, link_s=90.0, session_s=90.0, restart_s=1.5, patience_s=5.0)
 #: With these, they are given up often.
 IMPATIENT_LIMITS = Limits(heartbeat_s=0.4, link_s=1.5, session_s=2.5, restart_s=1.0, patience_s=1.0)
 #: A broker is left alone for so long after a fault: it has to start.
-RESTART_S = 3.0
+RESTART_S = 1.0
+#: So often there is a burst of faults, which are over after BURST_S.  Then the network comes to
+#: rest and delivers.  If something failed all the time, nothing would be in effect.
+EVERY_S = 10.0
+BURST_S = 5.0
 #: How far a clock is set, at most; brokers and clients have no bound for that.
 CLOCK_S = 3_600.0
 BURST_MAX = 8
@@ -146,7 +150,8 @@ class _Faults:
         draw = self._random
         for attempt in range(100):
             lasts_s = draw.uniform(*rule.lasts_s)
-            at_s = draw.uniform(0.0, max(0.5, self._seconds - lasts_s - RESTART_S))
+            burst = draw.randrange(max(1, int(self._seconds / EVERY_S)))
+            at_s = burst * EVERY_S + draw.uniform(0.0, max(0.5, BURST_S - lasts_s))
             where = self._where(kind)
             until_s = at_s + lasts_s + RESTART_S
             name = _exclusive(kind, where)

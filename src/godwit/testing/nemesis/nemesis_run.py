@@ -14,18 +14,21 @@ from pathlib import Path
 
 import msgspec
 
+from godwit.client import Client, connect
 from godwit.errors import GodwitError
 from godwit.simulation.oracle import Oracle
 from godwit.testing.nemesis.broker_fleet import BrokerFleet
 from godwit.testing.nemesis.clocks import SettableClock
 from godwit.testing.nemesis.fault_kinds import FaultKind
+from godwit.testing.nemesis.gap_rule import untold_gaps
 from godwit.testing.nemesis.journal import Journal
 from godwit.testing.nemesis.judgement import Findings, judge
-from godwit.testing.nemesis.nemesis_plan import NemesisPlan
+from godwit.testing.nemesis.nemesis_plan import EXTRA, NemesisPlan
 from godwit.testing.nemesis.outages import Outages
+from godwit.testing.nemesis.patience import in_time
 from godwit.testing.nemesis.people import Person
 
-#: For everything to be answered when all is mended: each time-out, on a busy machine.
+#: For everything to be answered when all is mended: each time-out, and the longest back-off.
 SETTLE_S = 40.0
 FENCE_EVERY_S = 0.5
 POLL_S = 0.05
@@ -33,9 +36,10 @@ VIOLATIONS_KEPT_MAX = 100_000
 STORY_EVENTS_MAX = 2_000
 #: Requests that are shown in the report of a hang; all of them are in the story.
 SHOWN_MAX = 5
-#: For faults that wait for others on the same broker, which takes long to start if the machine is
-#: busy.
-MEND_S = 180.0
+#: What the log of a broker says that has a link too many.
+CYCLE = "would close a cycle"
+#: For faults that wait for others on the same broker.
+MEND_S = 60.0
 
 
 class NemesisResult(msgspec.Struct):
@@ -93,6 +97,7 @@ class NemesisRun:
             await self._in_time("all to be quiet", self._settle(), SETTLE_S)
             result.settle_s = journal.now_s() - mended_s
             await self._in_time("a second client to be refused", self._meet_seconds(), SETTLE_S)
+            await self._in_time("a cycle to be refused", self._close_cycle(), SETTLE_S)
             closing = asyncio.gather(*(person.close() for person in self._people.values()))
             await self._in_time("clients to close", closing, SETTLE_S)
         finally:
@@ -103,14 +108,16 @@ class NemesisRun:
             if code:
                 journal.problem(f"broker {broker} did not stop in time, or ended with code {code}")
         self._oracle.finish(journal.now_s())
-        self._report(result, judge(self._oracle.violations, journal, plan.topology))
+        found = judge(self._oracle.violations, journal, plan.topology, is_patient=plan.is_patient)
+        for untold in untold_gaps(journal, plan.topology, plan.limits.link_s):
+            journal.problem(untold)
+        self._report(result, found)
         return result
 
     async def _in_time(self, what: str, doing: Awaitable[object], within_s: float) -> None:
         """A hang is a problem, with the requests that have not been answered."""
         try:
-            async with asyncio.timeout(within_s):
-                await doing
+            await in_time(doing, within_s)
         except TimeoutError:
             untold = [f"{key} is not told of the other client" for key in self._untold()]
             waiting = [*self._journal.pending.values(), *untold] or [self._missing_fences()]
@@ -145,6 +152,7 @@ class NemesisRun:
     async def _settle(self) -> None:
         """Wait until every request is answered, and a fence has passed every way."""
         await self._all_answered()
+        await self._all_linked()
         while self._untold():  # noqa: ASYNC110  As above.
             await asyncio.sleep(POLL_S)
         round = 0
@@ -160,6 +168,18 @@ class NemesisRun:
         while self._journal.pending:  # noqa: ASYNC110  Many requests, of which few are left.
             await asyncio.sleep(POLL_S)
 
+    async def _all_linked(self) -> None:
+        """Wait until every broker knows that all are there, also those without clients."""
+        for broker in self._plan.topology.brokers:
+            async with connect(self._fleet.url(broker)) as client:
+                while missing := await self._missing_for(client):
+                    self._journal.note(f"{broker} misses {', '.join(sorted(missing))}")
+                    await asyncio.sleep(FENCE_EVERY_S)
+
+    async def _missing_for(self, client: Client) -> set[str]:
+        missing = {each.name for each in (await client.status()).missing}
+        return missing.intersection(self._plan.topology.brokers)
+
     async def _meet_seconds(self) -> None:
         """A name that is in use is refused, at its own broker and at others."""
         if self._journal.problems or not self._has(FaultKind.SECOND):
@@ -167,6 +187,21 @@ class NemesisRun:
         for person, broker in zip(self._people.values(), self._plan.topology.brokers, strict=False):
             if not await person.is_alone(broker):
                 self._journal.problem(f"{broker} let a second {person.name} in")
+
+    async def _close_cycle(self) -> None:
+        """A link too many is refused by the broker that made it, and nothing else notices."""
+        ends = [
+            fault.where[1:] for fault in self._plan.faults if fault.kind is FaultKind.EXTRA_LINK
+        ]
+        if self._journal.problems or not ends:
+            return
+        before = len(self._fleet.log(EXTRA))
+        await self._fleet.join(EXTRA, *ends[0])
+        while not any(CYCLE in line for line in self._fleet.log(EXTRA)[before:]):  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)
+        self._fences.clear()
+        await self._settle()
+        await self._fleet.leave(EXTRA)
 
     def _has(self, kind: FaultKind) -> bool:
         return any(fault.kind is kind for fault in self._plan.faults)
@@ -205,6 +240,6 @@ class NemesisRun:
         lines += [f"{at_s:7.2f} {text}" for at_s, text in journal.events[:STORY_EVENTS_MAX]]
         for _, publisher, number in sorted(judgement.concerned)[:40]:
             lines.append(str(journal.publications[publisher, number]))
-        for broker in self._plan.topology.brokers:
+        for broker in (*self._plan.topology.brokers, EXTRA):
             lines += [f"-- log of {broker}", *self._fleet.log_tail(broker)]
         return lines

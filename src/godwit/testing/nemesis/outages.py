@@ -12,7 +12,7 @@ from godwit.errors import UsageError
 from godwit.testing.nemesis.broker_fleet import BrokerFleet
 from godwit.testing.nemesis.clocks import SettableClock, library
 from godwit.testing.nemesis.fault_kinds import FaultKind
-from godwit.testing.nemesis.journal import Journal
+from godwit.testing.nemesis.journal import Journal, OutageRecord
 from godwit.testing.nemesis.nemesis_plan import CLIENTS, CLOCK_S, EXTRA, PlannedFault
 from godwit.testing.nemesis.people import Person
 from godwit.testing.nemesis.tcp_proxy import Way
@@ -48,10 +48,16 @@ class Outages:
         async with self._alone(*self._touched(fault)):
             if fault.kind is FaultKind.CLOCK and library() is None:
                 return
+            person = self._people.get(fault.where[0])
+            if person is not None and person.life is None:
+                return  # It has just crashed.
             self._journal.note(f"FAULT {fault}")
             self._journal.faults[fault.kind] += 1
+            start_s = self._journal.now_s()
             await self._happen(fault)
             self._journal.note(f"mended: {fault}")
+            over = OutageRecord(fault.kind, fault.where, start_s, self._journal.now_s())
+            self._journal.outages.append(over)
 
     async def start_late(self, broker: str, late_s: float) -> None:
         """Start a broker when others wait for it; until then nothing happens to it."""

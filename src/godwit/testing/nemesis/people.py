@@ -65,11 +65,16 @@ class Person:
         return Life(key, self.name, self._journal, observer)
 
     async def _continue_as(self, life: Life) -> None:
-        for number, filter in self._advertised.items():
-            life.advertise(number, filter)
+        asked: set[int] = set()
+        while missing := self._advertised.keys() - asked:
+            for number in missing:
+                life.advertise(number, self._advertised[number])
+            asked |= missing
+            await asyncio.sleep(0)  # Asked for, though not in effect.  The script may go on.
+        for number in asked - self._advertised.keys():
+            life.unadvertise(number)
         for number, filter in self._subscribed.items():
             life.subscribe(number, filter)
-        await asyncio.sleep(0)  # Asked for, though not in effect.
         self.life = life
         watching = asyncio.create_task(self._on_taken_over(life))
         self._watching.add(watching)

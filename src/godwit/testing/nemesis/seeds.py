@@ -14,14 +14,16 @@ from pathlib import Path
 
 import msgspec
 
-from godwit.testing.nemesis.clocks import SettableClock
+from godwit.testing.nemesis.clocks import SettableClock, tidy_up
 from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, FaultKind
 from godwit.testing.nemesis.nemesis_run import MEND_S, SETTLE_S, NemesisResult
+from godwit.testing.nemesis.patience import SLOWER_MAX
 from godwit.testing.nemesis.seed_process import SeedRequest
 
 #: A run ends by itself, whatever happens; this is for one that does not.
-SPARE_S = MEND_S + 4 * SETTLE_S
-SERVICES_SPARE_S = 1_200.0
+SPARE_S = SLOWER_MAX * (MEND_S + 4 * SETTLE_S)
+SERVICES_SPARE_S = 6_000.0
+ERROR_LINES = 80
 #: Figures of results that are summed up.
 COUNTED = ("publications", "acknowledged", "deliveries", "told", "unacknowledged", "gaps")
 
@@ -39,14 +41,7 @@ class NemesisSummary:
         self.runs += 1
         if not result.is_flawless:
             self.flawed.append(result.seed)
-        for name in (
-            "publications",
-            "acknowledged",
-            "deliveries",
-            "told",
-            "unacknowledged",
-            "gaps",
-        ):
+        for name in COUNTED:
             self.counts[name] += getattr(result, name)
         self.counts.update(result.requests)
         self.faults.update(result.faults)
@@ -117,10 +112,13 @@ async def run_seed(
         finally:
             is_left = _end_group(process.pid)
             await process.wait()
+            tidy_up(process.pid)
+        tail = errors.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
         if process.returncode:
-            tail = errors.decode().strip().splitlines()[-40:]
             return _failed(seed, seconds, "the run failed", *tail)
         result = msgspec.json.decode(out, type=NemesisResult)
+        if result.violations:  # Services write their logs there.
+            result.story += ["-- standard error", *tail]
         if is_left:
             result.violations.append("a process was left over")
         return result

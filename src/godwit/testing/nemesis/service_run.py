@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import resource
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from random import Random
 
 import msgspec
 
-from godwit.api import coordinator_api
 from godwit.api import datacluster_api as api
 from godwit.client import Client, connect
 from godwit.content.geography import GeoPoint
 from godwit.errors import GodwitError
 from godwit.http.http_client import HttpClient
-from godwit.http.operations import Nothing
 from godwit.overlay.topology import chain
 from godwit.runtime.processes import Processes, free_port
 from godwit.runtime.service import Service
@@ -37,22 +32,18 @@ from godwit.testing.nemesis.channel_readers import (
     KINDS,
     ChannelReader,
 )
-from godwit.testing.nemesis.fault_kinds import SERVICE_KINDS, FaultKind
 from godwit.testing.nemesis.journal import Journal
 from godwit.testing.nemesis.nemesis_run import NemesisResult
+from godwit.testing.nemesis.patience import in_time
+from godwit.testing.nemesis.service_outages import ServiceOutages
 
 BROKERS = 3
 READERS = 9
 PER_S = 100.0
-#: Spark is slow, and twice as slow when it starts again.
+#: Spark is slow, and twice as slow when it starts again; on a busy machine it is very slow.
 STATEMENT_S = 180.0
 SETTLE_S = 300.0
-#: Files of the data cluster grow no further for so long.
-FULL_S = (0.5, 3.0)
-FULL_BYTES = 4_096
-PAUSE_S = (0.5, 2.0)
-#: For the coordinator to be in the middle of a plan; then it is killed in any case.
-PLAN_S = 5.0
+START_S = 1_200.0
 COORDINATOR_OPTIONS = (
     "--placement", "nearest", "--report-s", "1", "--hold-s", "1", "--moves-per-s", "5",
     "--alpha", "0.2", "--beta", "1",
@@ -61,7 +52,6 @@ COORDINATOR_OPTIONS = (
 
 class ServiceRun:
     def __init__(self, seed: int, seconds: float, folder: Path) -> None:
-        self._random = Random(seed)
         self._seed = seed
         self._seconds = seconds
         self._folder = folder
@@ -80,8 +70,10 @@ class ServiceRun:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 await self._play(stack)
-        except (GodwitError, TimeoutError) as error:
-            self._journal.problem(f"{type(error).__name__}: {error}")
+        except (GodwitError, TimeoutError, ExceptionGroup) as error:
+            causes = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+            for cause in causes:
+                self._journal.problem(f"{type(cause).__name__}: {cause}")
         result.publications = result.acknowledged = self._published
         result.deliveries = sum(len(reader.received) for reader in self._readers)
         result.faults = {kind.value: count for kind, count in self._journal.faults.items()}
@@ -98,6 +90,7 @@ class ServiceRun:
         self._cluster = Service(
             "datacluster", "--listen", self._listen["datacluster"],
             "--folder", str(self._folder / "data"), "--broker", brokers.url("B1"),
+            ready_s=START_S,
         )  # fmt: skip
         await stack.enter_async_context(self._cluster)
         async with HttpClient(self._cluster.url, answer_s=STATEMENT_S) as caller:
@@ -109,15 +102,20 @@ class ServiceRun:
         await publisher.advertise(ADVERTISED)
         is_over = asyncio.Event()
         publishing = asyncio.create_task(self._publish(publisher, is_over))
-        await self._let_fail()
+        outages = ServiceOutages(
+            self._seed, self._seconds, self._journal, self._coordinator, self._cluster
+        )
+        await outages.let_fail()
         is_over.set()
-        async with asyncio.timeout(SETTLE_S):
-            await publishing
-            while any(  # noqa: ASYNC110  Many readers, and no event for them all.
-                reader.faults(self._published) for reader in self._readers
-            ):
-                await asyncio.sleep(0.2)
+        await in_time(publishing, SETTLE_S)
+        await in_time(self._all_arrived(), SETTLE_S)
         await asyncio.sleep(1.0)  # Something that arrives twice may be late.
+
+    async def _all_arrived(self) -> None:
+        while any(  # noqa: ASYNC110  Many readers, and no event for them all.
+            reader.faults(self._published) for reader in self._readers
+        ):
+            await asyncio.sleep(0.2)
 
     def _network(self) -> NetworkSettings:
         network = network_of(chain(BROKERS), http_port=0)
@@ -134,8 +132,7 @@ class ServiceRun:
         client = await stack.enter_async_context(reader)
         kind = number % KINDS
         events = await stack.enter_async_context(client.subscribe_channel("OfKind", wanted=kind))
-        async with asyncio.timeout(STATEMENT_S):
-            await events.in_effect()
+        await in_time(events.in_effect(), STATEMENT_S)
         self._readers.append(ChannelReader(kind, events))
         task = asyncio.create_task(self._readers[-1].read())
         stack.callback(task.cancel)
@@ -147,63 +144,3 @@ class ServiceRun:
             self._published += 1
             await asyncio.sleep(1 / PER_S)
         await publisher.flush()
-
-    # -- faults --------------------------------------------------------------------------------
-
-    async def _let_fail(self) -> None:
-        """Until the time is over, each kind at least once, and cheap ones more often."""
-        happen: dict[FaultKind, Callable[[], Awaitable[None]]] = {
-            FaultKind.DISK_FULL: self._fill_disk,
-            FaultKind.COORDINATOR: self._kill_coordinator,
-            FaultKind.DATACLUSTER: self._kill_cluster,
-        }
-        loop = asyncio.get_running_loop()
-        end_s = loop.time() + self._seconds
-        kinds = list(SERVICE_KINDS)
-        while kinds or loop.time() < end_s:
-            kind = kinds.pop() if kinds else self._random.choices(SERVICE_KINDS, (5, 5, 1))[0]
-            await asyncio.sleep(self._random.uniform(*PAUSE_S))
-            self._journal.note(f"FAULT {kind.value} after {self._published} records")
-            self._journal.faults[kind] += 1
-            await happen[kind]()
-            self._journal.note(f"mended: {kind.value}")
-
-    async def _fill_disk(self) -> None:
-        """The files of the data cluster, of Spark too, do not grow for a while."""
-        pids = [self._cluster.pid, *_descendants(self._cluster.pid)]
-        limits = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in pids}
-        for pid, (_, hard) in limits.items():
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (FULL_BYTES, hard))
-        await asyncio.sleep(self._random.uniform(*FULL_S))
-        for pid, limit in limits.items():
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
-
-    async def _kill_coordinator(self) -> None:
-        """In the middle of a plan, if it makes one soon."""
-        with contextlib.suppress(TimeoutError, GodwitError):
-            async with asyncio.timeout(PLAN_S), HttpClient(self._coordinator.url) as caller:
-                while not await _has_plan(caller):  # noqa: ASYNC110  In another process.
-                    await asyncio.sleep(0.05)
-                self._journal.note("the coordinator is in the middle of a plan")
-        await self._coordinator.kill()
-        await asyncio.sleep(self._random.uniform(0.0, 2.0))
-        await self._coordinator.start()
-
-    async def _kill_cluster(self) -> None:
-        await self._cluster.kill()
-        await self._cluster.start()
-
-
-async def _has_plan(coordinator: HttpClient) -> bool:
-    plan = (await coordinator.call(coordinator_api.PLAN, Nothing())).plan
-    return plan is not None and plan.ended_s is None
-
-
-def _descendants(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            for child in map(int, (task / "children").read_text().split()):
-                found += [child, *_descendants(child)]
-    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random as global_random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -37,6 +38,9 @@ class Storm:
     deliveries: int = 0
     moved: int = 0
     stayed: int = 0
+    decided: Counter[str] = field(default_factory=Counter)
+    """Decisions of policies, by action."""
+
     happened: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
@@ -83,7 +87,7 @@ async def _storm(result: Storm, random: Random, limits: Limits | None) -> Storm:
         if result.is_flawless:
             await _move_without_faults(result, topology, clients, random)
             await _check_when_quiet(result, network, clients)
-        _count(result, clients)
+        count_deliveries(result, clients)
         for client in clients:
             await client.stop()
     return result
@@ -132,19 +136,25 @@ async def _check_when_quiet(
     result: Storm, network: MemoryNetwork, clients: list[StormClient]
 ) -> None:
     """Wait until all is acknowledged and every table is right; record what is wrong then."""
-    alive = [client for client in clients if not client.is_dead]
-    sessions = [client.client.session for client in alive]
+    sessions = [client.client.session for client in clients if not client.is_dead]
 
     def errors() -> list[str]:
         busy = [f"{s.name} waits" for s in sessions if not s.is_idle or s.is_moving]
         return busy or network_errors(network, sessions)
 
-    if await _becomes_true(lambda: not errors()):
+    if await becomes_true(lambda: not errors()):
         # What was acknowledged has been received, but perhaps not read.
         await asyncio.sleep(1.0)
     else:
         result.wrong += errors()
-    for subscriber in alive:
+    check_deliveries(result, clients)
+
+
+def check_deliveries(result: Storm, clients: list[StormClient]) -> None:
+    """Record what is wrong with what each client that is alive received from each other."""
+    for subscriber in clients:
+        if subscriber.is_dead:
+            continue
         for publisher in clients:
             published = publisher.published_for(subscriber)
             may_miss = 0
@@ -156,7 +166,7 @@ async def _check_when_quiet(
             result.wrong += [f"{subscriber.name} from {publisher.name}: {each}" for each in found]
 
 
-async def _becomes_true(condition: Callable[[], bool]) -> bool:
+async def becomes_true(condition: Callable[[], bool]) -> bool:
     loop = asyncio.get_running_loop()
     end_s = loop.time() + QUIET_S
     while not condition():
@@ -166,7 +176,7 @@ async def _becomes_true(condition: Callable[[], bool]) -> bool:
     return True
 
 
-def _count(result: Storm, clients: list[StormClient]) -> None:
+def count_deliveries(result: Storm, clients: list[StormClient]) -> None:
     result.publications = sum(len(client.published) for client in clients)
     result.deliveries = sum(len(each) for client in clients for each in client.received.values())
     result.moved = sum(client.moved for client in clients)

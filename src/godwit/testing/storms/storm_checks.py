@@ -16,10 +16,10 @@ def network_errors(network: MemoryNetwork, sessions: Sequence[ClientSession]) ->
     for node in network.nodes.values():
         node.broker.routing.check()
     tables = table_errors(network.topology, network.tables(), sessions)
-    return tables or _stale_ports(network, sessions)
+    return tables or stale_ports(network, sessions)
 
 
-def _stale_ports(network: MemoryNetwork, sessions: Iterable[ClientSession]) -> list[str]:
+def stale_ports(network: MemoryNetwork, sessions: Iterable[ClientSession]) -> list[str]:
     home = {session.name: session.broker for session in sessions}
     return [
         f"{name} still has client {hop.name}"

@@ -28,9 +28,10 @@ class StormClient:
         self.unacknowledged_at_death = 0
         self.filters: list[Filter] = []
         self.publishes = random.random() < 0.7
+        self.subscribes = True
         self._network = network
         self._random = random
-        self._period_s = 10 ** random.uniform(-3.0, -1.5)
+        self.period_s = 10 ** random.uniform(-3.0, -1.5)
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self, names: list[str]) -> None:
@@ -38,7 +39,7 @@ class StormClient:
         await self.client.__aenter__()
         if self.publishes:
             await self.client.advertise(f"class = '{self.name}' and size is a number and n >= 0")
-        for _ in range(self._random.randint(0 if self.publishes else 1, 2)):
+        for _ in range(self._random.randint(0 if self.publishes else 1, 2) * self.subscribes):
             text = f"size > {self._random.choice((-1, 30, 60))}"
             if self._random.random() < 0.5:
                 text += f" and class = '{self._random.choice(names)}'"
@@ -60,7 +61,7 @@ class StormClient:
             # Recorded first: an interrupted publication may have left.
             self.published.append(self._random.randrange(SIZES))
             await self._publish()
-            await asyncio.sleep(self._random.expovariate(1.0 / self._period_s))
+            await asyncio.sleep(self._random.expovariate(1.0 / self.period_s))
 
     async def _publish(self) -> None:
         try:

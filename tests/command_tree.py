@@ -1,0 +1,13 @@
+"""The commands of `godwit`, which are imported when they are looked up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+
+def subcommands(group: TyperGroup) -> dict[str, Any]:
+    """Commands and groups of a group, by name."""
+    context: Any = None  # Neither our group nor Typer's reads it.
+    return {name: group.get_command(context, name) for name in group.list_commands(context)}

@@ -54,7 +54,7 @@ def nemesis(
     from godwit.testing.nemesis.fault_kinds import FaultKind  # noqa: PLC0415
     from godwit.testing.nemesis.seeds import replay_command, run_seeds  # noqa: PLC0415
 
-    wanted = _kinds(kinds)
+    wanted = _kinds(kinds, services=services)
     seeds = range(seed, seed + 1 if until is None else until)
     if FaultKind.CLOCK in wanted and not services and library() is None:
         typer.echo(MISSING, err=True)
@@ -79,16 +79,16 @@ def nemesis(
         raise typer.Exit(code=1)
 
 
-def _kinds(names: str) -> tuple[FaultKind, ...]:
-    from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, FaultKind  # noqa: PLC0415
+def _kinds(names: str, *, services: bool) -> tuple[FaultKind, ...]:
+    from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, SERVICE_KINDS  # noqa: PLC0415
 
+    known = {kind.value: kind for kind in (SERVICE_KINDS if services else NETWORK_KINDS)}
     if not names:
-        return NETWORK_KINDS
+        return tuple(known.values())
     try:
-        return tuple(FaultKind(name.strip()) for name in names.split(","))
-    except ValueError as error:
-        known = ", ".join(kind.value for kind in NETWORK_KINDS)
-        raise UsageError(f"{error}; the kinds of faults are {known}") from None
+        return tuple(known[name.strip()] for name in names.split(","))
+    except KeyError as error:
+        raise UsageError(f"{error} is not a kind of fault here: {', '.join(known)}") from None
 
 
 def _line(result: NemesisResult) -> str:

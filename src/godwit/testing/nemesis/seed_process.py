@@ -48,7 +48,7 @@ def _hold_leash() -> None:
 async def _run(request: SeedRequest) -> NemesisResult:
     folder = Path(request.folder)
     if request.services:
-        return await ServiceRun(request.seed, request.seconds, folder).run()
+        return await ServiceRun(request.seed, request.seconds, request.kinds, folder).run()
     plan = draw_plan(request.seed, seconds=request.seconds, kinds=request.kinds)
     return await NemesisRun(plan, folder, SettableClock(request.clock_file)).run()
 

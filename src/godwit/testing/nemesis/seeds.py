@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from godwit.testing.nemesis.clocks import SettableClock, tidy_up
-from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, FaultKind
+from godwit.testing.nemesis.fault_kinds import NETWORK_KINDS, SERVICE_KINDS, FaultKind
 from godwit.testing.nemesis.nemesis_run import MEND_S, SETTLE_S, NemesisResult
 from godwit.testing.nemesis.patience import SLOWER_MAX
 from godwit.testing.nemesis.seed_process import SeedRequest
@@ -24,6 +24,7 @@ from godwit.testing.nemesis.seed_process import SeedRequest
 SPARE_S = SLOWER_MAX * (MEND_S + 4 * SETTLE_S)
 SERVICES_SPARE_S = 6_000.0
 ERROR_LINES = 80
+ALL_KINDS = tuple(FaultKind)
 #: Figures of results that are summed up.
 COUNTED = ("publications", "acknowledged", "deliveries", "told", "unacknowledged", "gaps")
 
@@ -60,7 +61,7 @@ async def run_seeds(
     seeds: Iterable[int],
     *,
     seconds: float = 30.0,
-    kinds: Collection[FaultKind] = NETWORK_KINDS,
+    kinds: Collection[FaultKind] = ALL_KINDS,
     services: bool = False,
     jobs: int = 1,
     on_result: Callable[[NemesisResult], None] = lambda _: None,
@@ -85,7 +86,7 @@ async def run_seed(
     seed: int,
     *,
     seconds: float = 30.0,
-    kinds: Collection[FaultKind] = NETWORK_KINDS,
+    kinds: Collection[FaultKind] = ALL_KINDS,
     services: bool = False,
 ) -> NemesisResult:
     """One run, in a process with its own clock; nothing of it is left behind."""
@@ -156,7 +157,7 @@ def replay_command(
     command = f"godwit nemesis {seed} --seconds {seconds:g}"
     if services:
         command += " --services"
-    elif set(kinds) != set(NETWORK_KINDS):
+    if set(kinds) != set(SERVICE_KINDS if services else NETWORK_KINDS):
         command += f" --kinds {','.join(kind.value for kind in kinds)}"
     return command
 

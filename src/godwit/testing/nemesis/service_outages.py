@@ -12,7 +12,7 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from random import Random
 
@@ -43,10 +43,18 @@ STARTING_S = {FaultKind.COORDINATOR: (0.1, 3.0), FaultKind.DATACLUSTER: (0.1, 8.
 
 class ServiceOutages:
     def __init__(
-        self, seed: int, seconds: float, journal: Journal, coordinator: Service, cluster: Service
+        self,
+        seed: int,
+        seconds: float,
+        kinds: Collection[FaultKind],
+        *,
+        journal: Journal,
+        coordinator: Service,
+        cluster: Service,
     ) -> None:
         self._seed = seed
         self._seconds = seconds
+        self._kinds = kinds
         self._journal = journal
         self._coordinator = coordinator
         self._cluster = cluster
@@ -54,10 +62,14 @@ class ServiceOutages:
 
     async def let_fail(self) -> None:
         """Until the time is over, and each kind at least once."""
-        async with asyncio.TaskGroup() as kinds:
-            kinds.create_task(self._repeat(FaultKind.DISK_FULL, self._fill_disk))
-            kinds.create_task(self._repeat(FaultKind.COORDINATOR, self._kill_coordinator))
-            kinds.create_task(self._repeat(FaultKind.DATACLUSTER, self._kill_cluster))
+        happen = {
+            FaultKind.DISK_FULL: self._fill_disk,
+            FaultKind.COORDINATOR: self._kill_coordinator,
+            FaultKind.DATACLUSTER: self._kill_cluster,
+        }
+        async with asyncio.TaskGroup() as failing:
+            for kind in happen.keys() & self._kinds:
+                failing.create_task(self._repeat(kind, happen[kind]))
 
     async def _repeat(self, kind: FaultKind, happen: Callable[[Random], Awaitable[None]]) -> None:
         random = Random(f"{self._seed} {kind.value}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,7 @@ from godwit.testing.nemesis.channel_readers import (
     KINDS,
     ChannelReader,
 )
+from godwit.testing.nemesis.fault_kinds import FaultKind
 from godwit.testing.nemesis.journal import Journal
 from godwit.testing.nemesis.nemesis_run import NemesisResult
 from godwit.testing.nemesis.patience import in_time
@@ -51,9 +53,12 @@ COORDINATOR_OPTIONS = (
 
 
 class ServiceRun:
-    def __init__(self, seed: int, seconds: float, folder: Path) -> None:
+    def __init__(
+        self, seed: int, seconds: float, kinds: Collection[FaultKind], folder: Path
+    ) -> None:
         self._seed = seed
         self._seconds = seconds
+        self._kinds = kinds
         self._folder = folder
         self._journal = Journal()
         self._published = 0
@@ -103,7 +108,12 @@ class ServiceRun:
         is_over = asyncio.Event()
         publishing = asyncio.create_task(self._publish(publisher, is_over))
         outages = ServiceOutages(
-            self._seed, self._seconds, self._journal, self._coordinator, self._cluster
+            self._seed,
+            self._seconds,
+            self._kinds,
+            journal=self._journal,
+            coordinator=self._coordinator,
+            cluster=self._cluster,
         )
         await outages.let_fail()
         is_over.set()

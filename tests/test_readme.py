@@ -65,6 +65,7 @@ def test_the_session_answers_what_the_readme_says() -> None:
         "docs/lab.md",
         "docs/placement.md",
         "docs/balancing.md",
+        "docs/offload.md",
     ],
 )
 def test_the_example_of_the_guide_runs(page: str) -> None:

@@ -19,8 +19,8 @@ from godwit.testing.nemesis.journal import (
     PublicationRecord,
     ToldGap,
 )
-from godwit.testing.nemesis.judgement import SUBSCRIBER_LATE_S, judge
-from godwit.testing.nemesis.nemesis_plan import BURST_S, EVERY_S, draw_plan
+from godwit.testing.nemesis.judgement import BRIDGE_S, SUBSCRIBER_LATE_S, judge
+from godwit.testing.nemesis.nemesis_plan import BURST_S, EVERY_S, EXTRA, draw_plan
 from godwit.testing.nemesis.seeds import replay_command, run_seed
 
 SHORT_S = 5.0
@@ -92,6 +92,12 @@ def journal_of(*, acknowledged_s: float | None) -> Journal:
     return journal
 
 
+def outage(
+    kind: FaultKind, *where: str, start_s: float = 10.0, lasts_s: float = 3.0
+) -> OutageRecord:
+    return OutageRecord(kind, where, start_s, start_s + lasts_s)
+
+
 def verdict(
     journal: Journal, kind: ViolationKind = ViolationKind.LOST, *, is_patient: bool = False
 ) -> tuple[int, int, int]:
@@ -129,6 +135,24 @@ def test_a_loss_is_explained_by_a_gap_on_the_way_at_that_time(
     assert verdict(journal) == ((0, 1, 0) if is_explained else (1, 0, 0))
 
 
+@pytest.mark.parametrize(
+    ("ends", "told_s", "is_explained"),
+    [
+        (("B2", "B4"), 10.2, True),
+        (("B2", "B4"), 10.4 - BRIDGE_S, True),
+        pytest.param(("B2", "B4"), 9.0 - BRIDGE_S, False, id="linked again since"),
+        pytest.param(("B3", "B4"), 10.2, False, id="elsewhere"),
+    ],
+)
+def test_a_link_too_many_may_have_been_the_only_way(
+    ends: tuple[str, str], told_s: float, is_explained: bool
+) -> None:
+    journal = journal_of(acknowledged_s=10.5)
+    journal.outages = [outage(FaultKind.EXTRA_LINK, EXTRA, *ends, start_s=5.0, lasts_s=5.2)]
+    journal.lives["paul~1"].gaps.append(ToldGap(EXTRA, 1, told_s))
+    assert verdict(journal) == ((0, 1, 0) if is_explained else (1, 0, 0))
+
+
 def test_a_gap_is_no_excuse_where_everything_is_back_in_time() -> None:
     journal = journal_of(acknowledged_s=10.5)
     journal.lives["paul~1"].gaps.append(ToldGap("B2", 1, 10.2))
@@ -159,12 +183,6 @@ def test_a_gap_that_is_over_is_the_one_that_has_begun() -> None:
 
 
 # -- gaps that must be told --------------------------------------------------------------------
-
-
-def outage(
-    kind: FaultKind, *where: str, start_s: float = 10.0, lasts_s: float = 3.0
-) -> OutageRecord:
-    return OutageRecord(kind, where, start_s, start_s + lasts_s)
 
 
 @pytest.mark.parametrize(

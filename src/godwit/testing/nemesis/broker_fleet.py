@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import signal
 import socket
 from collections.abc import Collection
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from godwit.errors import GodwitError
 from godwit.overlay.topology import Topology
-from godwit.runtime.processes import LISTENS, free_port
+from godwit.runtime.processes import LISTENS, QUIET_PORTS
 from godwit.runtime.settings import BrokerSettings, Limits, NetworkSettings, dump_network
 from godwit.testing.nemesis.clocks import SettableClock
 from godwit.testing.nemesis.forks import ForkedProcess, Forks
@@ -64,8 +65,9 @@ class BrokerFleet:
         """Everything but the processes."""
         enter = self._stack.enter_async_context
         self._forks = await enter(Forks(SettableClock(self._folder / "forks.clock").environment))
-        for broker in self.topology.brokers:
-            self._listen[broker] = f"{self._host}:{free_port()}"
+        ports = random.sample(QUIET_PORTS, len(self.topology.brokers))
+        for broker, port in zip(self.topology.brokers, ports, strict=True):
+            self._listen[broker] = f"{self._host}:{port}"
             self.doors[broker] = await enter(Proxy())
             self.doors[broker].target = self._listen[broker]
             self.clocks[broker] = SettableClock(self._folder / f"{broker}.clock")

@@ -10,12 +10,18 @@ from godwit.lab.rules import Verdict
 from godwit.lab.runner import planned
 from godwit.lab.summary import summarise
 
-#: Claims about what the small scale does not have: other sizes and fan-outs, X = 2, live runs.
+#: Claims about what the small scale does not have: other sizes and fan-outs, X = 2, live runs,
+#: the heterogeneous cluster and PlanetLab.
 NOT_MEASURED = {
     ("grape-enterprise", "small"): {
         "G10", "G11", "G17 trends", "G17 reductions", "G17 times", "G21 GRAPE", "G23",
     },
     ("bad-prototype", "small"): {"bad-5", "bad-6", "bad-7"},
+    ("balance-local", "small"): {"L5", "L43"},
+    ("balance-random", "small"): {"L11 cluster", "L11 PlanetLab", "L15"},
+    ("balance-edges", "small"): {"L26 PlanetLab"},
+    ("balance-global", "small"): {"L35"},
+    ("press-accuracy", "small"): {"L27 Ir", "L27 Or", "L27 d", "L29", "L29 sessions"},
 }  # fmt: skip
 
 

@@ -24,6 +24,8 @@ from godwit.content.messages import (
     Subscription,
     SubscriptionId,
     SubscriptionInEffect,
+    Sweep,
+    Unsubscription,
 )
 from godwit.errors import UsageError
 from godwit.overlay.tree.tree_routing import TreeRouting
@@ -72,6 +74,7 @@ def test_a_publication_that_is_passed_on_and_delivered(tmp_path: Path) -> None:
         "class": "STOCK",
         "publisher": "p",
         "sequence": 5,
+        "owner": None,
         "came_from": "B2",
         "from_broker": True,
         "went_to": "B3",
@@ -99,6 +102,7 @@ def test_a_subscription_has_no_publisher(tmp_path: Path) -> None:
     row = handled(tmp_path, subscription, LocalClient("s1"), Send(B2, subscription, 1), notice)
     assert (row["kind"], row["came_from"], row["from_broker"]) == ("Subscription", "s1", False)
     assert (row["class"], row["publisher"], row["sequence"]) == (None, None, None)
+    assert row["owner"] == "s1"
     assert (row["copies"], row["local_matches"], row["messages_out"]) == (1, 0, 2)
 
 
@@ -119,6 +123,20 @@ def test_where_it_went_names_each_neighbour_once(
     sent = [Send(hop, subscription, 1) for hop in hops]
     row = handled(tmp_path, subscription, LocalClient("s1"), *sent)
     assert (row["went_to"], row["copies"]) == (went_to, len(hops))
+
+
+@pytest.mark.parametrize(
+    ("message", "owner"),
+    [
+        (Unsubscription(id=SubscriptionId("$B1.offload/s3")), "$B1.offload"),
+        (SubscriptionInEffect(id=SubscriptionId("a/b/s1")), "a/b"),
+        (Advertisement(id=AdvertisementId("p/a1"), filter=Filter.parse("x > 1")), "p"),
+        (Letter(module="pop", body=b""), None),
+        (Sweep(client="s1", to="B2", move=1), "s1"),
+    ],
+)
+def test_the_owner_is_in_the_id(message: Message, owner: str | None, tmp_path: Path) -> None:
+    assert handled(tmp_path, message, B2)["owner"] == owner
 
 
 def test_what_a_module_says_is_control_from_its_first_broker_on(tmp_path: Path) -> None:
@@ -160,6 +178,16 @@ def test_a_sample_is_of_whole_publications_and_of_nothing_else(tmp_path: Path) -
         recorder.handled("B1", Received(subscription, B2), [], 0.0, 0.0, 0.0, 1)
     assert [row["sequence"] for row in rows(tmp_path / "handled")] == [0, 0, 3, 3, 6, 6, None]
     assert [row["sequence"] for row in rows(tmp_path / "delivered")] == [0, 3, 6]
+
+
+def test_deliveries_can_be_sampled_alone(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path) as writer:
+        recorder = Recorder(writer, sample_every=2, deliveries_every=3)
+        for sequence in range(13):
+            recorder.handled("B1", Received(quote(sequence), B2), [], 0.0, 0.0, 0.0, 1)
+            recorder.delivered(["s1"], quote(sequence), 0, 2.0)
+    assert [row["sequence"] for row in rows(tmp_path / "handled")] == [0, 2, 4, 6, 8, 10, 12]
+    assert [row["sequence"] for row in rows(tmp_path / "delivered")] == [0, 6, 12]
 
 
 def test_gauges_are_what_the_meters_show_and_what_the_driver_says(tmp_path: Path) -> None:

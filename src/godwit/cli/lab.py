@@ -72,7 +72,9 @@ def _listed(experiment: Experiment) -> dict[str, object]:
             name: {"cases": len(scale.cases), "seeds": scale.seeds, "runs": scale.runs}
             for name, scale in experiment.scales.items()
         },
-        "measures": {name: each.unit for name, each in experiment.measures.items()},
+        "measures": {
+            name: each.unit for name, each in experiment.measures.items() if each.is_listed
+        },
         "claims": {claim.id: claim.statement for claim in experiment.claims},
     }
 

@@ -10,6 +10,14 @@ grape_weights/       what a weight between load and delay buys
 placement_sampling/  how many publications to trace before deciding
 bad_simulation/      staged load balancing in virtual time
 bad_prototype/       staged load balancing of the emergency scenario, simulated and live
+balance/             what the next seven, about load balancing, share
+balance_local/       a star of edge brokers, on four platforms
+balance_random/      the baseline: subscribers are picked at random
+balance_churn/       subscribers come and go
+balance_edges/       more edge brokers
+balance_global/      a chain of clusters
+balance_clusters/    more clusters
+press_accuracy/      estimates against what comes true
 watched.py           a simulation with a trace and the oracle, as most experiments run theirs
 
 In each folder: experiment.py is the declaration, runs.py plays a case and leaves a trace,
@@ -24,12 +32,19 @@ from collections.abc import Mapping
 from godwit.experiments import (
     bad_prototype,
     bad_simulation,
+    balance_churn,
+    balance_clusters,
+    balance_edges,
+    balance_global,
+    balance_local,
+    balance_random,
     broker_model,
     covering,
     grape_enterprise,
     grape_random,
     grape_weights,
     placement_sampling,
+    press_accuracy,
     static_tree,
 )
 from godwit.lab.declaration import Experiment
@@ -46,5 +61,12 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         placement_sampling,
         bad_simulation,
         bad_prototype,
+        balance_local,
+        balance_random,
+        balance_churn,
+        balance_edges,
+        balance_global,
+        balance_clusters,
+        press_accuracy,
     )
 }

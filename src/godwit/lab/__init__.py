@@ -10,6 +10,7 @@ code_version.py  the version of the code behind a run; earlier runs of other cod
 progress.py      shows how far a computation is
 summary.py       numbers over seeds and verdicts, as data
 text_tables.py   a summary as tables, for the terminal and for pages
+curves.py        something over time, as measures for figures
 plots.py         figures for pages
 report.py        a page for each experiment, and the score of all
 metrics/         metrics over the tables of a trace

@@ -89,6 +89,8 @@ class Measure:
 
     unit: str
     meaning: str
+    is_listed: bool = True
+    """False for the points of a curve: kept for figures, absent from tables."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,8 @@ def page(experiment: Experiment, summary: Summary, figures: Sequence[Figure]) ->
 
 
 def _meanings(experiment: Experiment) -> Grid:
-    rows = [[name, each.unit, each.meaning] for name, each in experiment.measures.items()]
+    listed = {name: each for name, each in experiment.measures.items() if each.is_listed}
+    rows = [[name, each.unit, each.meaning] for name, each in listed.items()]
     return Grid(["measure", "unit", "meaning"], rows)
 
 

@@ -92,7 +92,7 @@ def _of_case(experiment: Experiment, case: Case, results: Results) -> OfCase:
     values = {
         name: _statistic([values[name] for values in runs], measure.unit)
         for name, measure in experiment.measures.items()
-        if name in runs[0]
+        if name in runs[0] and measure.is_listed
     }
     return OfCase(dict(case), values)
 

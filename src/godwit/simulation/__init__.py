@@ -12,6 +12,7 @@ broker_drain.py      empties a broker and lets it leave
 forking.py           continues one simulation in several ways
 faults.py            crashes, pauses, delays, partitions
 injection.py         makes them happen
+disturbance.py       other work on the brokers' machines
 observers.py         the interface of those that watch a run
 oracle.py            checks every delivery against brute force
 statistics.py        counts messages, deliveries, delays and hops

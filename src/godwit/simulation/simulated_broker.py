@@ -189,6 +189,15 @@ class SimulatedBroker:
         """Memory of the matching engine and of the queues."""
         return self._engine_bytes + self.queued_bytes
 
+    @property
+    def resources(self) -> BrokerResources:
+        return self._resources
+
+    def vary(self, resources: BrokerResources) -> None:
+        """From now on these are the resources; the broker and its meters are not told."""
+        self._resources = resources
+        self._read_subscription_count()
+
     def memory_utilisation(self) -> float:
         return self.memory_bytes / self._resources.memory_bytes
 

@@ -3,6 +3,9 @@
 With `sample_every` n only publications whose sequence number is divisible by n are recorded, at
 every broker they pass and at every client, so that the record of a publication is complete.  All
 other messages are always recorded.
+
+With `deliveries_every` n the same holds for deliveries alone: a run with millions of them keeps
+their delays and every message of its brokers.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from msgspec import json
 from godwit.broker.core import Broker
 from godwit.broker.effects import Decision, Deliver, Effect, Notify, Send
 from godwit.broker.stimuli import Module, Neighbour, Received
-from godwit.content.messages import Letter, Publication, size_bytes
+from godwit.content.messages import Letter, Message, Publication, Sweep, size_bytes
 from godwit.errors import UsageError
 from godwit.trace.rows import ABSENT, ROWS_PER_GROUP, Rows, SpreadRows
 from godwit.trace.writer import TraceWriter
@@ -33,11 +36,14 @@ TOGETHER = 32
 
 
 class Recorder:
-    def __init__(self, writer: TraceWriter, *, sample_every: int = 1) -> None:
-        if sample_every < 1:
-            raise UsageError(f"sample_every is {sample_every}; it must be at least 1")
+    def __init__(
+        self, writer: TraceWriter, *, sample_every: int = 1, deliveries_every: int = 1
+    ) -> None:
+        for name, every in (("sample_every", sample_every), ("deliveries_every", deliveries_every)):
+            if every < 1:
+                raise UsageError(f"{name} is {every}; it must be at least 1")
         self.handled: Handled = _handling(writer.handled, sample_every)
-        self.delivered: Delivered = _delivering(writer.delivered, sample_every)
+        self.delivered: Delivered = _delivering(writer.delivered, sample_every * deliveries_every)
         self._gauges = writer.gauges
         self._decisions = writer.decisions
 
@@ -126,12 +132,12 @@ def _handling(rows: Rows, sample_every: int) -> Handled:
                 kind, publisher, sequence = "Publication", message.publisher, message.sequence
                 if sequence % sample_every:
                     continue
-                class_ = message.content.get("class")
+                class_, owner = message.content.get("class"), None
                 # Messages of a module are control messages, not stamped yet.
                 is_control = message.is_control if from_broker else type(last_hop) is Module
             else:
                 kind, publisher, sequence = type(message).__name__, None, ABSENT
-                class_, is_control = None, False
+                class_, owner, is_control = None, _owner(message), False
             copies = matches = answers = 0
             went_to = None
             for effect in effects:
@@ -146,8 +152,8 @@ def _handling(rows: Rows, sample_every: int) -> Handled:
                 elif type(effect) is Notify:
                     answers += 1
             cells += (
-                time_s, broker, kind, class_, publisher, sequence, last_hop.name, from_broker,
-                went_to, copies, matches, copies + matches + answers, received.hops,
+                time_s, broker, kind, class_, publisher, sequence, owner, last_hop.name,
+                from_broker, went_to, copies, matches, copies + matches + answers, received.hops,
                 queue_delay_s, matching_delay_s, size, is_control,
             )  # fmt: skip
         waiting.clear()
@@ -185,6 +191,14 @@ def _delivering(rows: SpreadRows, sample_every: int) -> Delivered:
 
     rows.ask_for_more = record
     return delivered
+
+
+def _owner(message: Message) -> str | None:
+    """The client or module that an advertisement or subscription belongs to, from its id."""
+    if type(message) is Sweep:
+        return message.client
+    id = getattr(message, "id", None)
+    return id.rpartition("/")[0] if isinstance(id, str) else None
 
 
 def _with(names: str | None, name: str) -> str:

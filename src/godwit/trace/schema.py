@@ -24,6 +24,7 @@ HANDLED = pa.schema(
         "class": TEXT,  # of a publication, else null
         "publisher": TEXT,  # of a publication; with the sequence number its id, in one incarnation
         "sequence": COUNT,
+        "owner": TEXT,  # whose advertisement, subscription or sweep it is: a client or module
         "came_from": TEXT,  # a broker, a client or a module
         "from_broker": YES_OR_NO,
         "went_to": TEXT,  # the neighbours that it was forwarded to, separated by spaces

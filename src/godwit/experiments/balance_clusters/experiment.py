@@ -1,0 +1,46 @@
+"""`balance-clusters`: how global load balancing scales with the number of clusters (LS7)."""
+
+from __future__ import annotations
+
+from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
+from godwit.experiments.balance.measures import MEASURES, measure
+from godwit.experiments.balance.runs import run
+from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance_clusters.claims import CLAIMS
+from godwit.experiments.balance_clusters.figures import FIGURES
+from godwit.lab.declaration import Case, Experiment, Scale
+
+
+def _chains(platform: str, *clusters: int) -> list[Case]:
+    return [
+        case for number in clusters for case in cases((platform,), overlay="chain", clusters=number)
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="balance-clusters",
+    title="Load balancing with more clusters",
+    question="How do load and delay change as clusters are added to a chain?",
+    setup=SETUP
+    + """
+A chain of clusters (LS7) with two edge brokers each, equal ones except on PlanetLab. All publishers
+are at the first head, all subscribers join its first edge broker. There is no step of the rate;
+late is the last part of the run, which ends after 2,500 s.
+""",
+    scales={
+        "small": Scale(_chains(SMALL_ALIKE, 1, 3, 5), seeds=1),
+        "paper": Scale(
+            [
+                *_chains(HOMOGENEOUS, 1, 2, 3, 4, 5, 6, 8),
+                *_chains(PLANETLAB, 1, 2, 3, 4, 5, 6, 8),
+                *_chains(SIMULATION, 2, 4, 6),
+            ],
+            seeds=1,
+        ),
+    },
+    run=run,
+    measure=measure,
+    measures=MEASURES,
+    claims=CLAIMS,
+    figures=FIGURES,
+)

@@ -1,0 +1,40 @@
+"""`balance-random`: random offload beside the proposed algorithms (LS1 to LS3)."""
+
+from __future__ import annotations
+
+from godwit.experiments.balance.claims import RANDOM, SMALL, SMALL_ALIKE, THESIS
+from godwit.experiments.balance.measures import MEASURES, measure
+from godwit.experiments.balance.runs import run
+from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance_random.claims import ALL, CLAIMS
+from godwit.experiments.balance_random.figures import FIGURES
+from godwit.lab.declaration import Case, Experiment, Scale
+
+
+def _both(*platforms: str) -> list[Case]:
+    return [case for name in (THESIS, RANDOM) for case in cases(platforms, algorithm=name)]
+
+
+EXPERIMENT = Experiment(
+    name="balance-random",
+    title="Random offload, the baseline of load balancing",
+    question=(
+        "What if an overloaded broker gives away subscribers at random, as many as the loads"
+        " suggest, and does not estimate what each of them weighs?"
+    ),
+    setup=SETUP
+    + """
+The star LS1 as in `balance-local`, with the proposed algorithms (*thesis*) and with *random*
+offload, which computes a number of subscribers from the two loads (4.13, 4.14) and picks them at
+random. Detection, mediation and moves are the same.
+""",
+    scales={
+        "small": Scale(_both(SMALL, SMALL_ALIKE), seeds=1),
+        "paper": Scale(_both(*ALL), seeds=2),
+    },
+    run=run,
+    measure=measure,
+    measures=MEASURES,
+    claims=CLAIMS,
+    figures=FIGURES,
+)

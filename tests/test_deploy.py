@@ -17,6 +17,7 @@ import pytest
 import typer
 from tests.asynchronous import run
 from tests.cli.test_cli import GODWIT
+from tests.command_tree import subcommands
 
 from godwit.cli import app
 from godwit.runtime.processes import LINKED, free_port
@@ -40,7 +41,7 @@ def settings_of(unit: str, key: str) -> list[str]:
 def check_command(words: list[str]) -> None:
     """The command and its options exist."""
     group: Any = typer.main.get_command(app)
-    command = group.commands[words[0]]
+    command = subcommands(group)[words[0]]
     options = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= options
 

@@ -14,6 +14,7 @@ from godwit.api.balancing_api import BALANCING, COMMAND_BALANCING
 from godwit.api.broker_api import MOVE
 from godwit.http.application import is_local
 from godwit.http.openapi import openapi, page
+from godwit.http.operations import Operation
 
 JSON = {"content-type": "application/json"}
 
@@ -171,7 +172,7 @@ def test_the_server_describes_itself() -> None:
 
 
 def test_operations_of_one_path_have_names_of_their_own() -> None:
-    operations = [BALANCING, COMMAND_BALANCING, MOVE]
+    operations: list[Operation[Any, Any]] = [BALANCING, COMMAND_BALANCING, MOVE]
     paths = openapi(operations, title="Broker")["paths"]
     ids = [entry["operationId"] for methods in paths.values() for entry in methods.values()]
     assert ids == ["get_balancing", "post_balancing", "move"]

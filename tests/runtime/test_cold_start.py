@@ -95,13 +95,13 @@ def test_a_client_whose_broker_is_gone_is_told_so() -> None:
 def test_a_broker_that_does_not_come_is_given_up_after_link_s() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
+        began_s = loop.time()
         async with (
             MemoryNetwork(chain(3), absent=["B3"], limits=Limits(link_s=4.0)) as network,
             network.connect("B1", name="paul") as paul,
             network.connect("B2", name="alice") as alice,
             alice.subscribe(NUMBERS) as events,
         ):
-            began_s = loop.time()
             await paul.advertise(NUMBERS)
             await events.in_effect()
             assert 3.0 < loop.time() - began_s < 5.0, "it waits for B3 just so long"

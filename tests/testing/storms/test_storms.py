@@ -121,14 +121,14 @@ def _leave_a_broker_that_has_something_for_us(patch: pytest.MonkeyPatch) -> None
 
 #: With the first seed to try.
 MUTANTS: dict[Mutant, int] = {
-    _acknowledge_at_once: 20,
+    _acknowledge_at_once: 30,
     _keep_nothing_for_a_neighbour: 0,
     _pass_on_at_once: 0,
     _wait_for_no_clients: 0,
     _forget_what_a_neighbour_told: 20,
     _remember_for_ever: 0,
     _tell_a_neighbour_its_own_direction: 0,
-    _confirm_before_all_is_known: 243,
+    _confirm_before_all_is_known: 280,
     _leave_a_broker_that_has_something_for_us: 176,
 }
 

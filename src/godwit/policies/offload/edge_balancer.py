@@ -12,7 +12,8 @@ Paper    Cheung, thesis 4.1, figure 4.1: Load Detector and Mediator.
 Departs  1. A new status is published at once, not at the next period: others ask in vain else.
          2. Steady: the first and the last window of the stabilize duration differ by no more than
             the stabilize percentage, the delay in units of Nf (open).
-Tested   tests/policies/offload/test_offload_module.py, test_mediation.py.
+Tested   tests/policies/offload/test_offload_module.py,
+         tests/policies/offload/test_mediation.py.
 
 E1  With nothing to do, a broker pays for its timers and for PIE messages, and for nothing else.
 """

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from godwit.broker.stimuli import ClientArrived, ClientLeft, LocalClient, Received
 from godwit.content.messages import Message, Notice, Publication
 from godwit.simulation.agenda import Agenda
-from godwit.simulation.simulated_broker import SimulatedBroker, Wire
+from godwit.simulation.simulated_broker import SimulatedBroker
+from godwit.simulation.wires import Wire
 
 
 class Home:

@@ -9,7 +9,8 @@ from godwit.broker.core import Broker
 from godwit.broker.stimuli import Neighbour
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.faults import BrokerPause, Crash, Delay, Fault, Partition, Restart
-from godwit.simulation.simulated_broker import SimulatedBroker, Wire
+from godwit.simulation.simulated_broker import SimulatedBroker
+from godwit.simulation.wires import Wire
 
 Nodes = Mapping[str, SimulatedBroker]
 

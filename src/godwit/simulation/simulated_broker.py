@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import Any, TypeAlias, assert_never
 
 from godwit.broker.core import Broker
@@ -55,8 +54,9 @@ from godwit.broker.stimuli import (
 from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer, cares
-from godwit.simulation.resources import BrokerResources, LinkOptions
+from godwit.simulation.resources import BrokerResources
 from godwit.simulation.servers import Server, goes_first
+from godwit.simulation.wires import Wire
 
 #: What keeps its place behind messages, and takes the engine no time.
 InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
@@ -66,42 +66,6 @@ Aside: TypeAlias = TimerFired | Pinged | OperatorCommand
 Incoming: TypeAlias = tuple[Received | InOrder | Aside, int, float]
 #: What leaves by the output.
 Outgoing: TypeAlias = Send | Deliver | Notify
-
-
-class Wire:
-    """One direction of a link: never faster than its options say, never out of order."""
-
-    __slots__ = (
-        "_last_arrival_s", "_latency_s_min", "_latency_s_tail", "_random",
-        "blocked_until_s", "extra_s", "slow_until_s",
-    )  # fmt: skip
-
-    def __init__(self, options: LinkOptions, random: Random) -> None:
-        self._latency_s_min = options.latency_s_min
-        self._latency_s_tail = options.latency_s_mean - options.latency_s_min
-        self._random = random
-        self._last_arrival_s = 0.0
-        self.blocked_until_s = 0.0
-        self.slow_until_s = 0.0
-        self.extra_s = 0.0
-
-    def arrival_s(self, departs_s: float) -> float:
-        arrival_s = departs_s + self._latency_s_min
-        if self._latency_s_tail:
-            arrival_s += self._random.expovariate(1.0 / self._latency_s_tail)
-        if departs_s < self.slow_until_s:
-            arrival_s += self.extra_s
-        # Comparisons, not max(): this runs for every copy of every message.
-        if arrival_s < self.blocked_until_s:  # noqa: PLR1730
-            arrival_s = self.blocked_until_s
-        if arrival_s < self._last_arrival_s:  # noqa: PLR1730
-            arrival_s = self._last_arrival_s
-        self._last_arrival_s = arrival_s
-        return arrival_s
-
-    def end_s(self, now_s: float) -> float:
-        """When everything that was sent has arrived, and the other end notices the closing."""
-        return max(now_s + self._latency_s_min, self._last_arrival_s)
 
 
 @dataclass(frozen=True, slots=True)

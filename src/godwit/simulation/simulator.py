@@ -43,8 +43,9 @@ from godwit.simulation.resources import (
     BrokerResources,
     LinkOptions,
 )
-from godwit.simulation.simulated_broker import NeighbourPort, SimulatedBroker, Wire
+from godwit.simulation.simulated_broker import NeighbourPort, SimulatedBroker
 from godwit.simulation.simulated_client import SimulatedClient
+from godwit.simulation.wires import Wire
 
 #: How often a broker that is about to leave is looked at, at least.
 IDLE_POLL_S = 0.001

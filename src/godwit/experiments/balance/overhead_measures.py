@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, median
 
 from godwit.experiments.balance.load_measures import bucket_s_of
-from godwit.experiments.balance.readings import Counted, Delays
+from godwit.experiments.balance.readings import Counted, DelayReading
 from godwit.experiments.balance.scenes import Scene
 from godwit.lab.curves import points
 
@@ -72,7 +72,7 @@ def _rate(buckets: Sequence[Mapping[str, Counted]], cause: str, scene: Scene) ->
 # -- delays --------------------------------------------------------------------------------------
 
 
-def delay_measures(found: Mapping[int, Delays], scene: Scene) -> dict[str, float]:
+def delay_measures(found: Mapping[int, DelayReading], scene: Scene) -> dict[str, float]:
     """Means of buckets, so that a bucket with few deliveries counts as much as others."""
     bucket_s = bucket_s_of(scene)
 
@@ -96,11 +96,11 @@ def delay_measures(found: Mapping[int, Delays], scene: Scene) -> dict[str, float
 
 
 def _deliveries_per_s(
-    found: Mapping[int, Delays], span: tuple[float, float], bucket_s: float
+    found: Mapping[int, DelayReading], span: tuple[float, float], bucket_s: float
 ) -> float:
     inside = [found[at].deliveries for at in found if span[0] <= at * bucket_s < span[1]]
     return sum(inside) / (span[1] - span[0])
 
 
-def delay_curve(found: Mapping[int, Delays]) -> dict[str, float]:
+def delay_curve(found: Mapping[int, DelayReading]) -> dict[str, float]:
     return points("delay_s", {at: each.mean_s for at, each in found.items()})

@@ -119,13 +119,13 @@ def messages(trace: Trace, over: Span) -> dict[int, dict[str, Counted]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Delays:
+class DelayReading:
     deliveries: int
     mean_s: float
     max_s: float
 
 
-def delays(trace: Trace, over: Span) -> dict[int, Delays]:
+def delays(trace: Trace, over: Span) -> dict[int, DelayReading]:
     """The delay of deliveries, bucket by bucket."""
     rows = (
         over.bucketed(trace["delivered"])
@@ -138,7 +138,7 @@ def delays(trace: Trace, over: Span) -> dict[int, Delays]:
         .collect()
     )
     return {
-        round((row["bucket_s"] - over.start_s) / over.bucket_s): Delays(
+        round((row["bucket_s"] - over.start_s) / over.bucket_s): DelayReading(
             row["deliveries"], row["mean_s"], row["max_s"]
         )
         for row in rows

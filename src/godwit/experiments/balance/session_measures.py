@@ -32,7 +32,7 @@ LOADED = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BalancingSession:
     id: str
     offloader: str
     acceptor: str
@@ -53,7 +53,7 @@ class Session:
         return self.moved > 0
 
 
-def sessions_of(decisions: Iterable[Decided], until_s: float) -> list[Session]:
+def sessions_of(decisions: Iterable[Decided], until_s: float) -> list[BalancingSession]:
     """The sessions in the order in which they began; one that did not end ends with the run."""
     began: dict[str, Decided] = {}
     ended: dict[str, Decided] = {}
@@ -65,12 +65,12 @@ def sessions_of(decisions: Iterable[Decided], until_s: float) -> list[Session]:
     return [_session(each, ended.get(id), until_s) for id, each in began.items()]
 
 
-def _session(began: Decided, ended: Decided | None, until_s: float) -> Session:
+def _session(began: Decided, ended: Decided | None, until_s: float) -> BalancingSession:
     result = {} if ended is None else ended.reason
     estimated = None
     if "difference_before" in result:
         estimated = result["difference_before"], result["difference_after"]
-    return Session(
+    return BalancingSession(
         id=began.subject,
         offloader=began.source,
         acceptor=began.target,
@@ -125,7 +125,7 @@ def session_measures(decisions: Sequence[Decided], scene: Scene) -> dict[str, fl
     }
 
 
-def converged_s(sessions: Iterable[Session], scene: Scene) -> float:
+def converged_s(sessions: Iterable[BalancingSession], scene: Scene) -> float:
     """The end of the last moving session that began before the step; 0 without any."""
     return max(
         (each.ended_s for each in sessions if each.is_moving and each.began_s < scene.step_s),
@@ -133,14 +133,14 @@ def converged_s(sessions: Iterable[Session], scene: Scene) -> float:
     )
 
 
-def _improves(session: Session) -> bool:
+def _improves(session: BalancingSession) -> bool:
     if session.estimated is None:
         return False
     before, after = session.estimated
     return abs(after) < abs(before)
 
 
-def followed_share(moving: Sequence[Session]) -> float:
+def followed_share(moving: Sequence[BalancingSession]) -> float:
     followed = 0
     for number, session in enumerate(moving):
         pair = {session.offloader, session.acceptor}
@@ -157,7 +157,7 @@ def followed_share(moving: Sequence[Session]) -> float:
 
 
 def error_measures(
-    decisions: Iterable[Decided], sessions: Iterable[Session], scene: Scene
+    decisions: Iterable[Decided], sessions: Iterable[BalancingSession], scene: Scene
 ) -> dict[str, float]:
     known = {each.id: each for each in sessions}
     outcomes = [each for each in decisions if each.action == "achieved"]
@@ -172,7 +172,7 @@ def error_measures(
     return values
 
 
-def _is_quiet(outcome: Decided, known: Mapping[str, Session], scene: Scene) -> bool:
+def _is_quiet(outcome: Decided, known: Mapping[str, BalancingSession], scene: Scene) -> bool:
     session = known.get(outcome.reason["session"])
     if session is None or session.overloaded or scene.joins != "one":
         return False

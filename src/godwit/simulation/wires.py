@@ -1,0 +1,43 @@
+"""One direction of a link, or of the connection between a broker and its clients."""
+
+from __future__ import annotations
+
+from random import Random
+
+from godwit.simulation.resources import LinkOptions
+
+
+class Wire:
+    """One direction of a link: never faster than its options say, never out of order."""
+
+    __slots__ = (
+        "_last_arrival_s", "_latency_s_min", "_latency_s_tail", "_random",
+        "blocked_until_s", "extra_s", "slow_until_s",
+    )  # fmt: skip
+
+    def __init__(self, options: LinkOptions, random: Random) -> None:
+        self._latency_s_min = options.latency_s_min
+        self._latency_s_tail = options.latency_s_mean - options.latency_s_min
+        self._random = random
+        self._last_arrival_s = 0.0
+        self.blocked_until_s = 0.0
+        self.slow_until_s = 0.0
+        self.extra_s = 0.0
+
+    def arrival_s(self, departs_s: float) -> float:
+        arrival_s = departs_s + self._latency_s_min
+        if self._latency_s_tail:
+            arrival_s += self._random.expovariate(1.0 / self._latency_s_tail)
+        if departs_s < self.slow_until_s:
+            arrival_s += self.extra_s
+        # Comparisons, not max(): this runs for every copy of every message.
+        if arrival_s < self.blocked_until_s:  # noqa: PLR1730
+            arrival_s = self.blocked_until_s
+        if arrival_s < self._last_arrival_s:  # noqa: PLR1730
+            arrival_s = self._last_arrival_s
+        self._last_arrival_s = arrival_s
+        return arrival_s
+
+    def end_s(self, now_s: float) -> float:
+        """When everything that was sent has arrived, and the other end notices the closing."""
+        return max(now_s + self._latency_s_min, self._last_arrival_s)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from math import log
 
 from godwit.experiments.balance.claims import CLUSTER, PLANETLAB, SIMULATION, on, on_each
+from godwit.experiments.press_accuracy.runs import ACCURACY, MEMORY, TIME
 from godwit.lab.declaration import Results
 from godwit.lab.rules import Agreement, Claim, Cost, Reduction, ShapeRule
 
 ALL = (SIMULATION, CLUSTER, PLANETLAB)
 SAMPLES = 50
-ACCURACY, MEMORY, TIME = "accuracy", "memory", "time"
 #: 10,000 subscriptions times 100 samples.
 MEMORY_BITS = 1e6
 METRICS = ("input", "output", "matching")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from godwit.experiments.balance.claims import CLUSTER, PLANETLAB, SIMULATION, SMALL
 from godwit.experiments.balance.setup import SETUP, cases
-from godwit.experiments.press_accuracy.claims import ACCURACY, CLAIMS, MEMORY, SAMPLES, TIME
+from godwit.experiments.press_accuracy.claims import CLAIMS, SAMPLES
 from godwit.experiments.press_accuracy.figures import FIGURES
 from godwit.experiments.press_accuracy.measures import MEASURES, measure
-from godwit.experiments.press_accuracy.runs import is_timed, run
+from godwit.experiments.press_accuracy.runs import ACCURACY, MEMORY, TIME, is_timed, run
 from godwit.lab.declaration import Case, Experiment, Scale
 
 VARIED = (10, 25, SAMPLES, 100, 200, 400)

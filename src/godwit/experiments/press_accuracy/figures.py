@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from godwit.experiments.press_accuracy.claims import ALL, METRICS, TIME, accuracy, by_samples
+from godwit.experiments.press_accuracy.claims import ALL, METRICS, accuracy, by_samples
+from godwit.experiments.press_accuracy.runs import TIME
 from godwit.lab import plots
 from godwit.lab.declaration import Figure, NotMeasuredError, Results
 

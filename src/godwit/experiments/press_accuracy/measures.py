@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from godwit.experiments.balance import measures as balance
 from godwit.experiments.balance.readings import decisions
-from godwit.experiments.press_accuracy.claims import ACCURACY
+from godwit.experiments.press_accuracy.runs import ACCURACY
 from godwit.lab.declaration import Case, Measure, Trace
 
 MEASURES: Mapping[str, Measure] = {

@@ -19,7 +19,6 @@ from godwit.broker.stimuli import LocalClient
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, SubscriptionId
 from godwit.experiments.balance import runs as balance
-from godwit.experiments.press_accuracy.claims import ACCURACY, MEMORY, TIME
 from godwit.lab.declaration import Case
 from godwit.matching.index import MatchingIndex
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
@@ -31,6 +30,7 @@ from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
 from godwit.workloads.stocks import THESIS_LIKE, StockMarket
 
+ACCURACY, MEMORY, TIME = "accuracy", "memory", "time"
 SYMBOLS = 40
 QUOTES_PER_S = 20.0
 #: The fastest of so many decisions counts.

@@ -18,7 +18,7 @@ from godwit.broker.sessions import ClientSubscription
 from godwit.broker.stimuli import LocalClient
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, SubscriptionId
-from godwit.experiments.balance import runs as balance
+from godwit.experiments.balance.runs import run as balance_run
 from godwit.lab.declaration import Case
 from godwit.matching.index import MatchingIndex
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
@@ -43,7 +43,7 @@ def is_timed(case: Case) -> bool:
 
 def run(case: Case, seed: int, folder: Path) -> None:
     if case["study"] == ACCURACY:
-        balance.run(case, seed, folder)
+        balance_run(case, seed, folder)
         return
     number, samples = int(case["number"]), int(case["press_samples"])
     market = StockMarket(Random(seed), symbols=SYMBOLS, profile=THESIS_LIKE)

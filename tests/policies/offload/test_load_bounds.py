@@ -75,6 +75,10 @@ def test_matching(lines: list[tuple[float, float]], subscriptions: int, bound_s:
             [info(ir=60, n=1001, m=1e-5), info(n=0, m=1e-5)], 0, 60 / (1e5 + 100),
             id="one subscription may attract all, and the others be elsewhere",
         ),
+        pytest.param(
+            [info(ir=60, n=3, m=1e-3), info(n=0, m=1e-3)], 0, 0.04,
+            id="three subscriptions: one here, two there",
+        ),
     ],
 )  # fmt: skip
 def test_input(brokers: list[BrokerInfo], wanted: float, bound: float) -> None:

@@ -74,7 +74,7 @@ def check(case: Instance, found: OffloadPlan) -> None:
 @EVERY_ACTION
 def test_each_plan_improves_and_respects_the_limits(action: OffloadAction) -> None:
     moved = 0
-    for seed in range(300):
+    for seed in range(150):
         case = rough(random_instance(seed, action), seed)
         found = case.plan()
         try:
@@ -82,7 +82,7 @@ def test_each_plan_improves_and_respects_the_limits(action: OffloadAction) -> No
         except AssertionError as problem:
             raise AssertionError(f"seed {seed}: {problem}") from problem
         moved += bool(found.clients)
-    assert moved > 100
+    assert moved > 50
 
 
 @EVERY_ACTION

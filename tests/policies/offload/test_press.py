@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.policies.offload.scenes import publication, sample, subscriptions
 
-from godwit.broker.stimuli import LocalClient, Neighbour
+from godwit.broker.stimuli import LocalClient, Module, Neighbour
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication
 from godwit.errors import UsageError
@@ -181,6 +181,14 @@ def test_sampling_ends_when_there_are_enough_samples() -> None:
     assert full == [False, True, True, True]
     assert (found.samples, found.seconds, found.input_per_s) == (2, 2.0, 1.0)
     assert bits(found)["stock"] == "000011"
+
+
+def test_only_deliveries_to_clients_count() -> None:
+    """A broker and a module may have the name of a client."""
+    press = Press(subscriptions(CANDIDATES), ACCEPTOR, samples_max=1, now_s=0.0)
+    press.on_publication(STREAM[0], [Neighbour("stock"), Module("sports")], 1.0)
+
+    assert set(bits(press.result(1.0)).values()) == {"000000"}
 
 
 def test_what_is_sampled_when_the_time_is_over() -> None:

@@ -181,7 +181,7 @@ class CoverIndex:
     def __init__(self, filters: Iterable[Filter] = ()) -> None:
         self._shelves: dict[tuple[str, ...], dict[tuple[object, ...], list[_Shelf]]] = {}
         self._shelf_by_tag: dict[tuple[object, ...], _Shelf] = {}
-        self._members: dict[Filter, tuple[_Shelf | None, Fixed]] = {}
+        self._members: dict[Filter, tuple[_Shelf, Fixed]] = {}
         self._parts_of: dict[tuple[str, ...], list[tuple[tuple[str, ...], list[int]]]] = {}
         for filter in filters:
             self.add(filter)
@@ -214,7 +214,7 @@ class CoverIndex:
 
     def remove(self, filter: Filter) -> None:
         member = self._members.pop(filter, None)
-        if member is not None and member[0] is not None:
+        if member is not None:
             member[0].remove(filter)
 
     def covers(self, filter: Filter) -> bool:
@@ -223,11 +223,11 @@ class CoverIndex:
 
     def cover(self, filter: Filter) -> Filter | None:
         """A filter here that covers `filter` and does not equal it; narrow ones first."""
-        own, fixed = self._members.get(filter) or (None, _fixed(filter)[0])
-        attributes, values = fixed
+        member = self._members.get(filter)
+        own, (attributes, values) = (None, _fixed(filter)[0]) if member is None else member
         names = filter.constraints.keys()
         for part, places in self._parts_of.get(attributes) or self._parts(attributes):
-            some = values if part is attributes else tuple([values[place] for place in places])
+            some = tuple([values[place] for place in places])
             for shelf in self._shelves[part].get(some, ()):
                 if names >= shelf.names:
                     found = shelf.cover(filter, is_here=shelf is own)

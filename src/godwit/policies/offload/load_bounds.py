@@ -78,25 +78,21 @@ def output_bound(
 
 
 def matching_bound_s(brokers: Sequence[BrokerInfo]) -> float:
-    lines = sorted((info.matching.intercept_s, info.matching.slope_s) for info in brokers)
+    lines = [(info.matching.intercept_s, info.matching.slope_s) for info in brokers]
     subscriptions = sum(info.subscriptions for info in brokers)
     highest_s = max((intercept_s for intercept_s, _ in lines), default=0.0)
     return max(DELAY_MIN_S, highest_s, _level_s(lines, subscriptions))
 
 
 def _level_s(lines: Sequence[tuple[float, float]], subscriptions: int) -> float:
-    """The level of `subscriptions` poured over lines, sorted by their intercepts."""
-    per_s, offset = 0.0, 0.0  # Subscriptions for each second of the level; at level 0.
-    level_s = -inf
-    for place, (intercept_s, slope_s) in enumerate(lines):
-        if slope_s <= 0:
-            return intercept_s  # It takes any number at this level.
-        per_s += 1 / slope_s
-        offset += intercept_s / slope_s
-        level_s = (subscriptions + offset) / per_s
-        if place + 1 < len(lines) and level_s <= lines[place + 1][0]:
-            break
-    return level_s
+    """The level of `subscriptions` poured over lines, if it is above all their intercepts.
+
+    If it is not, then what is found here is not above them either: the highest one decides.
+    """
+    if any(slope_s <= 0 for _, slope_s in lines):
+        return -inf  # One takes any number at its intercept.
+    per_s = sum(1 / slope_s for _, slope_s in lines)
+    return (subscriptions + sum(b_s / slope_s for b_s, slope_s in lines)) / per_s
 
 
 def input_bound(brokers: Sequence[BrokerInfo], *, wanted_per_s: float = 0.0) -> float:

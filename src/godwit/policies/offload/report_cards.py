@@ -157,13 +157,6 @@ class Offloading:
     def _remote_covers(self) -> CoverIndex:
         return CoverIndex(self._remote_css)
 
-    def fits(self, group: int, clients: int) -> bool:
-        """Whether the acceptor can take so many clients of a group."""
-        added = self.traffic.added_bits(group) * self.rate
-        return self.pair.fits(
-            added, clients * self.per_client[group], clients * self.bytes_s[group]
-        )
-
     def _number(
         self, group: int, available: int, saved_bits: int, added_bits: int
     ) -> tuple[int, float]:

@@ -57,7 +57,7 @@ def test_what_another_version_sends_is_ignored() -> None:
         pytest.param(
             pie("B1", output=0.5, status=LoadStatus.BUSY), True, id="the status has changed"
         ),
-        pytest.param(pie("B1", output=0.5, balanced=("B2",)), True, id="the balanced set"),
+        pytest.param(pie("B1", output=0.5, balanced=("B2",)), False, id="the balanced set"),
     ],
 )
 def test_the_rule(now: Pie, is_due: bool) -> None:
@@ -65,6 +65,13 @@ def test_the_rule(now: Pie, is_due: bool) -> None:
     rule.published(pie("B1", output=0.5))
     assert rule.is_due(now) is is_due
     assert rule.has_news(now) is (now.status is LoadStatus.BUSY)
+
+
+def test_the_balanced_set_is_news_in_a_global_session() -> None:
+    rule = PieRule(SETTINGS)
+    rule.published(pie("B1", output=0.5))
+    assert not rule.is_due(pie("B1", output=0.5), with_balanced_set=True)
+    assert rule.is_due(pie("B1", output=0.5, balanced=("B2",)), with_balanced_set=True)
 
 
 def test_a_constant_load_is_published_every_fifth_period() -> None:

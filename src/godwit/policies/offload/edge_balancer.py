@@ -12,10 +12,10 @@ Paper    Cheung, thesis 4.1, figure 4.1: Load Detector and Mediator.
 Departs  1. A new status is published at once, not at the next period: others ask in vain else.
          2. Steady: the first and the last window of the stabilize duration differ by no more than
             the stabilize percentage, the delay in units of Nf (open).
-Tested   tests/policies/offload/test_offload_module.py,
-         tests/policies/offload/test_mediation.py.
+Tested   tests/policies/offload/test_mediation.py, tests/policies/offload/test_offload_module.py;
+         in simulation, tests/policies/offload/test_convergence.py.
 
-E1  With nothing to do, a broker pays for its timers and for PIE messages, and for nothing else.
+Q1  With nothing to do, a broker pays for its timers and for PIE messages, and for nothing else.
 """
 
 from __future__ import annotations
@@ -228,7 +228,8 @@ class EdgeBalancer:
         self.known.drop_expired(now_s)
         requests = self._renew_bounds()
         pie = self._pie()
-        return [*requests, *self._publish(pie)] if self._rule.is_due(pie) else requests
+        is_due = self._rule.is_due(pie, with_balanced_set=self.other_cluster is not None)
+        return [*requests, *self._publish(pie)] if is_due else requests
 
     def _renew_bounds(self) -> list[Request]:
         bounds = self._bounds
@@ -271,28 +272,35 @@ class EdgeBalancer:
             return requests
         info = context.averages.info()
         actions = detection.overloads(info, context.settings.higher_overload_threshold)
+        found: list[Candidate] | None
         if actions:
             found = detection.overload_candidates(
                 info, actions, self.known, context.settings.higher_overload_threshold
             )
         else:
             found = self._imbalances()
-        candidates = mediator.pairs.next_detection(found)
-        if candidates:
-            requests += mediator.ask(candidates, now_s, overloaded=bool(actions))
-        elif found:
-            requests += mediator.obstacles.on_all_failed(info, self.known)
-        else:
-            mediator.obstacles.on_success()
+        if found is not None:
+            requests += self._ask(found, now_s, overloaded=bool(actions))
         return [*requests, *self._call_for_help(now_s)]
 
-    def _imbalances(self) -> list[Candidate]:
-        """Step 2, unless brokers that are overloaded come first."""
+    def _ask(self, found: list[Candidate], now_s: float, *, overloaded: bool) -> list[Request]:
+        """Ask those of the candidates that are not left alone for a while."""
+        mediator = self.mediator
+        candidates = mediator.pairs.next_detection(found)
+        if candidates:
+            return mediator.ask(candidates, now_s, overloaded=overloaded)
+        if found:
+            return [*mediator.obstacles.on_all_failed(self._context.averages.info(), self.known)]
+        mediator.obstacles.on_success()
+        return []
+
+    def _imbalances(self) -> list[Candidate] | None:
+        """Step 2; None while this broker waits: to settle, or for brokers that are overloaded."""
         if self._context.status.status is LoadStatus.STABILIZING:
-            return []
+            return None
         if detection.gives_way(self.known) and self._gave_way < detection.GIVES_WAY_MAX:
             self._gave_way += 1
-            return []
+            return None
         self._gave_way = 0
         return detection.imbalance_candidates(self.values, self.known, self._triggers)
 

@@ -159,15 +159,17 @@ class PieRule:
         last = self._last
         return last is None or last.status is not pie.status or last.cluster != pie.cluster
 
-    def is_due(self, pie: Pie) -> bool:
-        """A period is over: whether it must be published now."""
+    def is_due(self, pie: Pie, *, with_balanced_set: bool = False) -> bool:
+        """A period is over: whether it must be published now.
+
+        The balanced set is news only in a global session, whose end depends on it.
+        """
         self._periods += 1
         if self.has_news(pie) or self._periods >= self._settings.pie_heartbeat_periods:
             return True
         assert self._last is not None
-        return self._changed(pie.values, self._last.values) or (
-            pie.details.balanced != self._last.details.balanced
-        )
+        is_other_set = pie.details.balanced != self._last.details.balanced
+        return self._changed(pie.values, self._last.values) or (with_balanced_set and is_other_set)
 
     def _changed(self, now: PieValues, last: PieValues) -> bool:
         settings = self._settings

@@ -1,0 +1,71 @@
+"""A plan: which broker serves each subscription, the tree, and where publishers go.
+
+Paper    Cheung, thesis 6.2 and 6.3: the result that CROC sends to the brokers.
+Tested   tests/policies/allocation/test_plan.py.
+
+A plan is also a JSON document, in this form.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class PlannedBroker(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that is kept, and what is expected of it."""
+
+    id: str
+    input_per_s: float
+    """Publications that arrive: from its publishers and over its links."""
+
+    output_bytes_s: float
+    """To its subscribers and over its links."""
+
+    utilisation: float
+    """The share of its output bandwidth."""
+
+    messages_per_s: float
+    """In and out: the thesis's broker message rate."""
+
+    matching_utilisation: float
+    """Ir: the share of its time that matching takes."""
+
+    subscriptions: int
+    reason: str
+    """Why these units are here, in a sentence."""
+
+
+class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
+    algorithm: str
+    assignment: dict[str, str]
+    """Subscription -> broker."""
+
+    links: tuple[tuple[str, str], ...]
+    """Child and parent."""
+
+    root: str
+    publishers: dict[str, str]
+    """Publisher -> broker."""
+
+    brokers: tuple[PlannedBroker, ...]
+    released: tuple[str, ...]
+    """Brokers that are not needed."""
+
+    lower_bound_brokers: int
+    """No plan needs fewer."""
+
+    lower_bound_traffic_per_s: float
+    """No plan has brokers that handle fewer publications per second in all."""
+
+    closeness_evaluations: int
+    clusters: int
+    """Units that the subscriptions were packed in; as many as subscriptions without clustering."""
+
+    moves: int
+    """Clients that are elsewhere now; 0 if it is not known where they are."""
+
+    mean_hops: float
+    """Brokers that a delivery passes after the first, on average."""
+
+    seconds: float
+    """What making the plan took."""

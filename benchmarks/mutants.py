@@ -1,11 +1,12 @@
-"""Broken versions of Godwit: does nemesis notice them?
+"""Broken versions of Godwit: are they noticed?
 
     python -m benchmarks.mutants                        # each of them, 100 runs at most
     python -m benchmarks.mutants gap-not-signalled --runs 20
 
 A mutant is a copy of the sources in which some lines are replaced: production code has no hook for
-it.  Runs are those of `godwit nemesis`, seed after seed, until one of them has a violation.  At the
-end there is a line for each mutant, with the number of runs that it took; the exit code is 1 if one
+it.  Versions that break a promise run `godwit nemesis`, seed after seed, until one of the runs has
+a violation.  Versions that break the load balancer run its tests.  At the end there is a line for
+each mutant, with the number of runs that it took, or a test that failed; the exit code is 1 if one
 was not noticed.
 """
 
@@ -46,6 +47,8 @@ class Mutant:
     name: str
     meaning: str
     edits: tuple[Edit, ...]
+    tests: tuple[str, ...] = ()
+    """Tests that should notice it; without any, nemesis should."""
 
     def make(self, folder: Path) -> None:
         """A copy of the sources, broken."""
@@ -123,6 +126,110 @@ MUTANTS = (
     ),
 )
 
+DISJOINT_CLUSTERS = "test_disjoint_pairs_of_clusters_have_global_sessions_at_the_same_time"
+OFFLOAD_TESTS = "tests/policies/offload"
+BALANCER_MUTANTS = (
+    Mutant(
+        "press-from-filters",
+        "PRESS estimates from what filters look like, not from what was delivered",
+        (
+            Edit(
+                "policies/offload/press.py",
+                """            group_of[hop.name]
+            for hop in destinations
+            if type(hop) is LocalClient and hop.name in group_of
+""",
+                """            number
+            for number, group in enumerate(self._groups)
+            if self._samples % (1 + len(group.filters[0].constraints)) == 0
+""",
+            ),
+        ),
+        (f"{OFFLOAD_TESTS}/test_press.py",),
+    ),
+    Mutant(
+        "sweep-replaced-by-a-wait",
+        "a move waits for an answer of the new broker, not for publications under way",
+        (
+            Edit(
+                "overlay/tree/presence.py",
+                "return [Send(direction, sweep)]",
+                "return [Confirm(LocalClient(sweep.client), Swept(move=sweep.move))]",
+            ),
+        ),
+        ("tests/testing/test_random_balancing.py",),
+    ),
+    Mutant(
+        "sender-side-adaptive-pie",
+        "brokers subscribe to all loads, whatever the bounds of Adaptive PIE are",
+        (
+            Edit(
+                "policies/offload/adaptive_pie.py",
+                """f"class = '{kind}' and cluster = '{cluster}' and {metric.value} < {bound!r}\"""",
+                """f"class = '{kind}' and cluster = '{cluster}'\"""",
+            ),
+        ),
+        (f"{OFFLOAD_TESTS}/test_convergence.py", f"{OFFLOAD_TESTS}/test_global_mediation.py"),
+    ),
+    Mutant(
+        "one-global-session-at-a-time",
+        "a global session begins only if no other one is open anywhere",
+        (
+            Edit(
+                "policies/offload/global_mediation.py",
+                '        assert self.session is None, "X1"\n',
+                "        if any(other.session for other in EVERY):\n            return []\n",
+            ),
+            Edit(
+                "policies/offload/global_mediation.py",
+                "        self.session: GlobalSession | None = None\n",
+                "        self.session: GlobalSession | None = None\n        EVERY.append(self)\n",
+            ),
+            Edit(
+                "policies/offload/global_mediation.py",
+                "class GlobalMediator:",
+                "EVERY: list[GlobalMediator] = []\n\n\nclass GlobalMediator:",
+            ),
+        ),
+        (f"{OFFLOAD_TESTS}/test_global_mediation.py::{DISJOINT_CLUSTERS}",),
+    ),
+    Mutant(
+        "acceptor-limit-ignored",
+        "the offloader gives more than the acceptor can take",
+        (
+            Edit(
+                "policies/offload/estimates.py",
+                "        limit, remote = self._limit, self._remote\n",
+                "        limit, remote = inf, self._remote\n",
+            ),
+            Edit(
+                "policies/offload/estimates.py",
+                "return ratio(self.remote_bytes_s + bytes_s, total) <= self._limit",
+                "return ratio(self.remote_bytes_s + bytes_s, total) <= inf",
+            ),
+        ),
+        (f"{OFFLOAD_TESTS}/test_offload_algorithms.py", f"{OFFLOAD_TESTS}/test_report_cards.py"),
+    ),
+)
+
+
+async def failed_test(mutant: Mutant, console: Console) -> str | None:
+    """The first of its tests that fails; None if it is not noticed."""
+    with tempfile.TemporaryDirectory(prefix="godwit-mutant-") as folder:
+        mutant.make(Path(folder))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests,
+            cwd=SOURCES.parent,
+            env={**os.environ, "PYTHONPATH": folder},
+            stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, _ = await process.communicate()
+    failed = [line for line in out.decode().splitlines() if line.startswith("FAILED ")]
+    if process.returncode not in (0, 1) or (process.returncode and not failed):
+        raise RuntimeError(f"the tests of {mutant.name} could not run: {out.decode()[-2000:]}")
+    console.print(f"  {failed[0][:200] if failed else 'all tests pass'}", highlight=False)
+    return failed[0].removeprefix("FAILED ").split(" - ")[0] if failed else None
+
 
 async def noticed_after(mutant: Mutant, runs: int, seconds: float, console: Console) -> int | None:
     """How many runs it takes to notice it; None if it is not noticed."""
@@ -144,23 +251,33 @@ async def noticed_after(mutant: Mutant, runs: int, seconds: float, console: Cons
     return None
 
 
+async def outcome(mutant: Mutant, runs: int, seconds: float, console: Console) -> str | None:
+    """How it was noticed; None if it was not."""
+    if mutant.tests:
+        test = await failed_test(mutant, console)
+        return None if test is None else f"noticed by {test}"
+    count = await noticed_after(mutant, runs, seconds, console)
+    return None if count is None else f"noticed after {count} runs"
+
+
 def main() -> int:
+    mutants = {mutant.name: mutant for mutant in (*MUTANTS, *BALANCER_MUTANTS)}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", nargs="?", choices=[mutant.name for mutant in MUTANTS])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(mutants))
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=30.0)
     given = parser.parse_args()
+    unknown = set(given.names) - set(mutants)
+    if unknown:
+        parser.error(f"no mutant {', '.join(sorted(unknown))}; choose from {', '.join(mutants)}")
     console = Console()
-    taken: dict[str, int | None] = {}
-    for mutant in MUTANTS:
-        if given.name in (None, mutant.name):
-            console.print(f"{mutant.name}: {mutant.meaning}")
-            after = noticed_after(mutant, given.runs, given.seconds, console)
-            taken[mutant.name] = asyncio.run(after)
-    for name, count in taken.items():
-        outcome = f"NOT NOTICED in {given.runs} runs"
-        console.print(f"{name}: {outcome if count is None else f'noticed after {count} runs'}")
-    return 1 if None in taken.values() else 0
+    found: dict[str, str | None] = {}
+    for name in given.names or mutants:
+        console.print(f"{name}: {mutants[name].meaning}")
+        found[name] = asyncio.run(outcome(mutants[name], given.runs, given.seconds, console))
+    for name, how in found.items():
+        console.print(f"{name}: {how or 'NOT NOTICED'}", highlight=False)
+    return 1 if None in found.values() else 0
 
 
 if __name__ == "__main__":

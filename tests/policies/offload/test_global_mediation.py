@@ -103,6 +103,15 @@ def test_it_ends_after_its_time() -> None:
     assert "B10 reports global ended it has taken its time; others get their turn" in story
 
 
+def test_disjoint_pairs_of_clusters_have_global_sessions_at_the_same_time() -> None:
+    scene = Scene(peer(clusters=4, edges=2), STEADY, quiet=("PIE",))
+    for head, output in (("B1", 0.5), ("B2", 0.1), ("B3", 0.5), ("B4", 0.05)):
+        scene.load(f"{head}1", output=output)
+        scene.load(f"{head}2", output=output)
+    scene.wait(61.0)
+    assert [foreign(scene, f"B{n}1") for n in (1, 2, 3, 4)] == ["B20", "B10", "B40", "B30"]
+
+
 # -- why it begins -------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from collections import deque
 from random import Random
 
 import pytest
+from tests.sweeps import seeds
 
 from godwit.content.link_messages import LinkStatus
 from godwit.overlay.link_proposals import LinkProposals, LinkStep
@@ -183,7 +184,7 @@ def check_settled(network: Network, wanted: list[Link]) -> None:
             assert all(end in network.reasons[link] for end in link)
 
 
-@pytest.mark.parametrize("first", range(0, 600, 100))
+@pytest.mark.parametrize("first", range(0, seeds(200, whole=600), 100))
 def test_links_that_race_become_a_spanning_forest(first: int) -> None:
     for seed in range(first, first + 100):
         network, wanted = random_network(seed)
@@ -191,7 +192,7 @@ def test_links_that_race_become_a_spanning_forest(first: int) -> None:
         check_settled(network, wanted)
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.parametrize("first", range(0, seeds(100, whole=300), 100))
 def test_also_if_brokers_fail_and_connections_are_lost_meanwhile(first: int) -> None:
     for seed in range(first, first + 100):
         network, wanted = random_network(seed)

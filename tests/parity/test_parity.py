@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import uvloop
 from tests.simulation.test_random_trees import ForgetsEarlierInterest, NeverTakesBack, SendsBack
+from tests.sweeps import seeds
 
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.oracle import Oracle
@@ -16,8 +17,8 @@ from godwit.testing import (
     random_script,
 )
 
-SEEDS = 20
-HURRIED_SEEDS = 6
+SEEDS = seeds(10, whole=20)
+HURRIED_SEEDS = seeds(3, whole=6)
 
 
 def brokers(seed: int) -> int:

@@ -82,154 +82,143 @@ async def until(done: Callable[[], Awaitable[bool]]) -> None:
         await asyncio.sleep(0.2)
 
 
-def test_from_post_and_publication_to_subscriber(tmp_path: Path) -> None:
-    async def history() -> None:
-        async with scene(tmp_path) as (brokers, service, caller):
-            feed = f'CREATE FEED readings FROM FILTER "{ADVERTISED}" INTO Readings'
-            await say(caller, READINGS, OF, feed)
-            async with (
-                connect(brokers.url("B1")) as client,
-                connect(brokers.url("B1")) as publisher,
-                client.subscribe_channel("Of", name="a") as events,
-            ):
-                await events.in_effect()
-                taken = await post(
-                    caller,
-                    {"sensor": "a", "value": 1.0},
-                    {"sensor": "b", "value": "high"},
-                    {"sensor": None, "value": 3},
-                    producer="p",
-                    first_sequence=1,
-                )
-                assert taken == api.Taken(1, 2, 0)
-                again = await post(caller, {"sensor": "a", "value": 1.0}, producer="p",
-                                   first_sequence=1)  # fmt: skip
-                assert again == api.Taken(0, 0, 1)
-                await publisher.advertise(ADVERTISED)
-                await publisher.publish({"class": "READING", "sensor": "a", "value": 2})
-                taken_values = [(await anext(events)).content["value"] for _ in range(2)]
-                assert taken_values == [1.0, 2.0]
-                await until(lambda: has(caller, "Readings_quarantine", 2))
-                assert await rows(caller, "Readings") == 2
-                shown = await caller.call(api.CHANNEL, api.Named("Of"))
-                assert shown.subscriptions == 1
-                assert shown.last[0].state == "done"
-                plan = await caller.call(api.EXPLAIN, api.Named("Of"))
-                assert "Join" in (plan.plan or "")
-            assert await service.stop() == 0
-
-    play(history)
+async def _from_post_and_publication_to_subscriber(
+    brokers: Processes, _: Service, caller: HttpClient
+) -> None:
+    feed = f'CREATE FEED readings FROM FILTER "{ADVERTISED}" INTO Readings'
+    await say(caller, READINGS, OF, feed)
+    async with (
+        connect(brokers.url("B1")) as client,
+        connect(brokers.url("B1")) as publisher,
+        client.subscribe_channel("Of", name="a") as events,
+    ):
+        await events.in_effect()
+        taken = await post(
+            caller,
+            {"sensor": "a", "value": 1.0},
+            {"sensor": "b", "value": "high"},
+            {"sensor": None, "value": 3},
+            producer="p",
+            first_sequence=1,
+        )
+        assert taken == api.Taken(1, 2, 0)
+        again = await post(caller, {"sensor": "a", "value": 1.0}, producer="p",
+                           first_sequence=1)  # fmt: skip
+        assert again == api.Taken(0, 0, 1)
+        await publisher.advertise(ADVERTISED)
+        await publisher.publish({"class": "READING", "sensor": "a", "value": 2})
+        taken_values = [(await anext(events)).content["value"] for _ in range(2)]
+        assert taken_values == [1.0, 2.0]
+        await until(lambda: has(caller, "Readings_quarantine", 2))
+        assert await rows(caller, "Readings") == 2
+        shown = await caller.call(api.CHANNEL, api.Named("Of"))
+        assert shown.subscriptions == 1
+        assert shown.last[0].state == "done"
+        plan = await caller.call(api.EXPLAIN, api.Named("Of"))
+        assert "Join" in (plan.plan or "")
 
 
-def test_a_dropped_channel_ends_its_subscriptions(tmp_path: Path) -> None:
-    async def history() -> None:
-        async with scene(tmp_path) as (brokers, _, caller):
-            await say(caller, READINGS, OF)
-            url = brokers.http("B1")
-            async with (
-                connect(brokers.url("B1")) as client,
-                HttpClient(url, answer_s=60.0, attempts=1) as http,
-            ):
-                events = client.subscribe_channel("Of", name="a")
-                await events.in_effect()
-                session = (await http.call(broker_api.LOGIN, broker_api.Login("u"))).session
-                wanted = broker_api.SubscribeChannel(
-                    session=session, channel="Of", arguments={"name": "a"}
-                )
-                id = (await http.call(broker_api.SUBSCRIBE, wanted)).subscription
-                await post(caller, {"sensor": "a", "value": 1.0})
-                assert (await anext(events)).content == {"sensor": "a", "value": 1.0}
-                reading = asyncio.create_task(anext(events))
-                await say(caller, "DROP CHANNEL Of")
-                with pytest.raises(EndedError, match="channel Of was dropped"):
-                    await reading
-                with pytest.raises(EndedError, match="channel Of was dropped"):
-                    await events.in_effect()
-                page = await http.call(broker_api.RESULTS, broker_api.ResultsAfter(session=session))
-                assert page.ended == {id: "channel Of was dropped"}
-                with pytest.raises(RefusedError, match="channel Of was dropped"):
-                    await client.subscribe_channel("Of", name="a").in_effect()
-                await say(caller, OF)
-                again = client.subscribe_channel("Of", name="a")
-                await again.in_effect()
-                await post(caller, {"sensor": "a", "value": 2.0})
-                assert (await anext(again)).content == {"sensor": "a", "value": 2.0}
-                old = msgspec.structs.replace(wanted, start=(1, 0))
-                with pytest.raises(RestError, match="channel Of was dropped"):
-                    await http.call(broker_api.SUBSCRIBE, old)
-
-    play(history)
+async def _a_dropped_channel_ends_its_subscriptions(
+    brokers: Processes, _: Service, caller: HttpClient
+) -> None:
+    await say(caller, READINGS, OF)
+    url = brokers.http("B1")
+    async with (
+        connect(brokers.url("B1")) as client,
+        HttpClient(url, answer_s=60.0, attempts=1) as http,
+    ):
+        events = client.subscribe_channel("Of", name="a")
+        await events.in_effect()
+        session = (await http.call(broker_api.LOGIN, broker_api.Login("u"))).session
+        wanted = broker_api.SubscribeChannel(session=session, channel="Of", arguments={"name": "a"})
+        id = (await http.call(broker_api.SUBSCRIBE, wanted)).subscription
+        await post(caller, {"sensor": "a", "value": 1.0})
+        assert (await anext(events)).content == {"sensor": "a", "value": 1.0}
+        reading = asyncio.create_task(anext(events))
+        await say(caller, "DROP CHANNEL Of")
+        with pytest.raises(EndedError, match="channel Of was dropped"):
+            await reading
+        with pytest.raises(EndedError, match="channel Of was dropped"):
+            await events.in_effect()
+        page = await http.call(broker_api.RESULTS, broker_api.ResultsAfter(session=session))
+        assert page.ended == {id: "channel Of was dropped"}
+        with pytest.raises(RefusedError, match="channel Of was dropped"):
+            await client.subscribe_channel("Of", name="a").in_effect()
+        await say(caller, OF)
+        again = client.subscribe_channel("Of", name="a")
+        await again.in_effect()
+        await post(caller, {"sensor": "a", "value": 2.0})
+        assert (await anext(again)).content == {"sensor": "a", "value": 2.0}
+        old = msgspec.structs.replace(wanted, start=(1, 0))
+        with pytest.raises(RestError, match="channel Of was dropped"):
+            await http.call(broker_api.SUBSCRIBE, old)
 
 
 async def has(caller: HttpClient, dataset: str, count: int) -> bool:
     return await rows(caller, dataset) == count
 
 
-def test_what_is_wrong_is_said_and_harms_nobody(tmp_path: Path) -> None:
-    async def history() -> None:
-        async with scene(tmp_path) as (brokers, _, caller):
-            await say(caller, READINGS, OF)
-            wrong = {
-                "CREATE DATASET Readings (a INT)": "already",
-                "CREATE DATASET X (a GEOMETRY)": "a type",
-                "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT * FROM NEW Nothing": "Nothing",
-                "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT reflect('java.lang.System', 'exit',"
-                " 0) FROM NEW Readings WHERE value = :x": "reflect",
-                "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT sensor FROM NEW Readings": "x",
-                "DROP DATASET Readings": "Of",
-                "DROP TABLE Readings; DROP DATASET Readings": "expected DATASET, FEED or CHANNEL",
-                "SELECT 1": "CREATE or DROP",
-            }
-            for text, hint in wrong.items():
-                with pytest.raises(RestError, match=hint) as refused:
-                    await say(caller, text)
-                assert refused.value.status == 400, text
-            async with connect(brokers.url("B1")) as client:
-                hostile = "a' OR 1 = 1; DROP DATASET Readings --"
-                async with client.subscribe_channel("Of", name=hostile) as odd:
-                    await odd.in_effect()
-                    await post(caller, {"sensor": hostile, "value": 5}, {"sensor": "a", "value": 6})
-                    event = await anext(odd)
-                    assert event.content == {"sensor": hostile, "value": 5.0}
-            with pytest.raises(RestError) as refused:
-                await caller.call(api.LOAD, api.LoadFile("Readings", "/etc/passwd"))
-            assert refused.value.status == 400
-
-    play(history)
+async def _what_is_wrong_is_said_and_harms_nothing(
+    brokers: Processes, _: Service, caller: HttpClient
+) -> None:
+    await say(caller, READINGS, OF)
+    wrong = {
+        "CREATE DATASET Readings (a INT)": "already",
+        "CREATE DATASET X (a GEOMETRY)": "a type",
+        "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT * FROM NEW Nothing": "Nothing",
+        "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT reflect('java.lang.System', 'exit',"
+        " 0) FROM NEW Readings WHERE value = :x": "reflect",
+        "CREATE CHANNEL C(x INT) CONTINUOUS AS SELECT sensor FROM NEW Readings": "x",
+        "DROP DATASET Readings": "Of",
+        "DROP TABLE Readings; DROP DATASET Readings": "expected DATASET, FEED or CHANNEL",
+        "SELECT 1": "CREATE or DROP",
+    }
+    for text, hint in wrong.items():
+        with pytest.raises(RestError, match=hint) as refused:
+            await say(caller, text)
+        assert refused.value.status == 400, text
+    async with connect(brokers.url("B1")) as client:
+        hostile = "a' OR 1 = 1; DROP DATASET Readings --"
+        async with client.subscribe_channel("Of", name=hostile) as odd:
+            await odd.in_effect()
+            await post(caller, {"sensor": hostile, "value": 5}, {"sensor": "a", "value": 6})
+            event = await anext(odd)
+            assert event.content == {"sensor": hostile, "value": 5.0}
+    with pytest.raises(RestError) as refused:
+        await caller.call(api.LOAD, api.LoadFile("Readings", "/etc/passwd"))
+    assert refused.value.status == 400
 
 
-def test_an_execution_that_cannot_succeed_is_skipped(tmp_path: Path) -> None:
+async def _an_execution_that_cannot_succeed_is_skipped(
+    brokers: Processes, service: Service, caller: HttpClient
+) -> None:
     """Refused while there is nothing to skip; then the channel goes on with the next batch."""
 
-    async def history() -> None:
-        async with scene(tmp_path) as (brokers, service, caller):
-            await say(caller, READINGS, FAILING)
-            for name, status, reason in (
-                ("Nope", 400, "there is no channel Nope"),
-                ("Failing", 409, "channel Failing has no planned execution"),
-            ):
-                with pytest.raises(RestError, match=reason) as refused:
-                    await caller.call(api.SKIP_EXECUTION, api.SkipExecution(name))
-                assert refused.value.status == status
-            async with (
-                connect(brokers.url("B1")) as client,
-                client.subscribe_channel("Failing", name="7") as events,
-            ):
-                await events.in_effect()
-                await post(caller, {"sensor": "a", "value": 1.0})
-                await until(lambda: has_failed(caller, "Failing"))
-                said = await command("channel", "skip", "Failing", "--url", service.url)
-                assert said.startswith("skipped execution 1 of Failing after ")
-                assert "CAST_INVALID_INPUT" in said
-                await post(caller, {"sensor": "7", "value": 2.0})
-                assert (await anext(events)).content == {"sensor": "7", "value": 2.0}
-                shown = await caller.call(api.CHANNEL, api.Named("Failing"))
-                assert [each.state for each in shown.last] == ["done", "skipped"]
-                metrics = await get(f"{service.url}/metrics")
-                assert 'godwit_channel_subscriptions{channel="Failing"} 1.0' in metrics
-                assert "godwit_be_subscriptions" not in metrics, "that is a broker's"
-
-    play(history)
+    await say(caller, READINGS, FAILING)
+    for name, status, reason in (
+        ("Nope", 400, "there is no channel Nope"),
+        ("Failing", 409, "channel Failing has no planned execution"),
+    ):
+        with pytest.raises(RestError, match=reason) as refused:
+            await caller.call(api.SKIP_EXECUTION, api.SkipExecution(name))
+        assert refused.value.status == status
+    async with (
+        connect(brokers.url("B1")) as client,
+        client.subscribe_channel("Failing", name="7") as events,
+    ):
+        await events.in_effect()
+        await post(caller, {"sensor": "a", "value": 1.0})
+        await until(lambda: has_failed(caller, "Failing"))
+        said = await command("channel", "skip", "Failing", "--url", service.url)
+        assert said.startswith("skipped execution 1 of Failing after ")
+        assert "CAST_INVALID_INPUT" in said
+        await post(caller, {"sensor": "7", "value": 2.0})
+        assert (await anext(events)).content == {"sensor": "7", "value": 2.0}
+        shown = await caller.call(api.CHANNEL, api.Named("Failing"))
+        assert [each.state for each in shown.last] == ["done", "skipped"]
+        metrics = await get(f"{service.url}/metrics")
+        assert 'godwit_channel_subscriptions{channel="Failing"} 1.0' in metrics
+        assert "godwit_be_subscriptions" not in metrics, "that is a broker's"
 
 
 async def has_failed(caller: HttpClient, channel: str) -> bool:
@@ -247,6 +236,24 @@ async def command(*words: str) -> str:
 async def get(url: str) -> str:
     async with httpx.AsyncClient(trust_env=False) as client:
         return (await client.get(url)).text
+
+
+def test_acts_that_share_a_data_cluster(tmp_path: Path) -> None:
+    """Each creates what it needs; then it is dropped.  Starting Spark takes longer than an act."""
+
+    async def history() -> None:
+        async with scene(tmp_path) as (brokers, service, caller):
+            for act, made in (
+                (_from_post_and_publication_to_subscriber, ("FEED readings", "CHANNEL Of")),
+                (_a_dropped_channel_ends_its_subscriptions, ("CHANNEL Of",)),
+                (_what_is_wrong_is_said_and_harms_nothing, ("CHANNEL Of",)),
+                (_an_execution_that_cannot_succeed_is_skipped, ("CHANNEL Failing",)),
+            ):
+                await act(brokers, service, caller)
+                await say(caller, *(f"DROP {each}" for each in (*made, "DATASET Readings")))
+            assert await service.stop() == 0
+
+    play(history, within_s=900)
 
 
 def test_when_too_much_waits_the_poster_is_told_to(tmp_path: Path) -> None:

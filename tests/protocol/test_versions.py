@@ -26,6 +26,7 @@ from godwit.protocol.versions import PROTOCOL, ProtocolVersion, check_version
 NEXT = ProtocolVersion(PROTOCOL.major, PROTOCOL.minor + 1)
 KEPT = [pytest.param(each, id=f"{path.stem} {each.kind}")
         for path in kept_files() for each in read_kept(path)]  # fmt: skip
+NOW = [pytest.param(kept(kind), id=kind.__name__) for kind in KINDS.values()]
 
 
 @pytest.mark.parametrize("frame", KEPT)
@@ -35,7 +36,7 @@ def test_frames_of_a_release_are_read_as_they_were_written(frame: KeptFrame) -> 
         assert read[: len(frame.values)] == frame.values, "fields are only added, and at the end"
 
 
-@pytest.mark.parametrize("frame", KEPT)
+@pytest.mark.parametrize("frame", NOW)
 def test_fields_of_the_next_minor_version_are_ignored(frame: KeptFrame) -> None:
     later = msgspec.msgpack.encode([*msgspec.msgpack.decode(frame.bytes), {"more": [1]}, None])
     for name in frame.decoders:

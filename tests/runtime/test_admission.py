@@ -99,7 +99,7 @@ def test_what_follows_hello_in_the_same_bytes_is_heard() -> None:
         pytest.param(encode(Goodbye(reason="")), "the first frame says hello", id="goodbye"),
         pytest.param(encode(SUBSCRIPTION), "malformed frame", id="a request"),
         pytest.param(
-            encode(Hello(version=99, role="client", name="alice")),
+            encode(Hello(version=99, minor=0, role="client", name="alice")),
             "one side speaks protocol 99.0, the other 1.",
             id="another major version",
         ),

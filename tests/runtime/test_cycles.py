@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 from tests.asynchronous import until
+from tests.runtime.scenes import cut, link_port
 
 from godwit.client import Client, Events
 from godwit.overlay.topology import Topology, chain, topology
@@ -123,6 +124,36 @@ def test_a_link_that_is_expected_counts_before_it_is_up() -> None:
             await links.settle()
             assert "B3 - B2 - B1" in str(links.diallers["B3", "B1"].trouble)
             await network.restart("B2")
+            await check_use(network, {frozenset(network.nodes)})
+
+    run_in_virtual_time(scenario())
+
+
+@pytest.mark.parametrize("age_s", [0.0, 20.0], ids=["new brokers", "old brokers"])
+def test_links_that_one_end_has_given_up_come_back_while_another_has_taken_their_place(
+    age_s: float,
+) -> None:
+    """B2 was asleep: both neighbours have given it up, and it has not noticed."""
+
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(3), latency_s=lambda: 0.01) as network:
+            links = Links(network)
+            await asyncio.sleep(age_s)
+            for dialling, dialled in (("B2", "B1"), ("B3", "B2")):
+                network._dialling[dialling][dialled].cancel()
+            for awake in ("B1", "B3"):
+                port = link_port(network, awake, "B2")
+                cut(port.connection)
+                network.nodes[awake].remove(port, "did not come back")
+            links.dial(("B3", "B1"))
+            await links.settle()
+            assert links.up == [("B3", "B1")]
+            assert not any(port.is_connected for port in network.nodes["B2"].ports.values())
+            links.dial(("B2", "B1"), ("B3", "B2"))
+            links.diallers["B2", "B1"]._link = link_port(network, "B2", "B1")
+            await links.settle()
+            await asyncio.sleep(5.0)
+            assert len(links.up) == 2, "one of the three would close a cycle"
             await check_use(network, {frozenset(network.nodes)})
 
     run_in_virtual_time(scenario())

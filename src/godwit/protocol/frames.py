@@ -114,6 +114,9 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     away_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """How long a client has not heard the broker whose stream it wants to resume, at most."""
 
+    has_given_up: bool = False
+    """The broker has given this link up, and it has not been up since."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)

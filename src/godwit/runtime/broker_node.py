@@ -142,8 +142,10 @@ class BrokerNode:
         self._recovery: Recovery | None = None
         self._may_have_failed = True
         """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
+        self._has_failed = False
+        """A peer remembers an earlier run."""
         self._ended: set[str] = set()
-        """Streams of clients that have ended meanwhile: they are not of an earlier run."""
+        """Streams that have ended meanwhile: they are not of an earlier run."""
         # Wall-clock time that never goes back: comparable between processes, fit for intervals.
         self._clock_offset_s = time.time() - time.monotonic()
         delays = broker.delays if broker.modules else None
@@ -306,11 +308,11 @@ class BrokerNode:
             is_own = isinstance(port, ClientPort) and port.incarnation == hello.incarnation != ""
             if port is not None and port.is_connected and not is_own:
                 raise PeerError(f"{hello.role} {hello.name} is connected already")
-            if port is None and hello.has_holdings and hello.stream not in ("", *self._ended):
+            if port is None and self._has_lost(hello):
                 self.recover()
-            elif port is None and hello.role == "broker":
+            elif hello.role == "broker" and (port is None or hello.has_given_up):
                 turn = self.links.turn_of(hello)
-            was_known = isinstance(port, LinkPort) and port.is_remembered
+            was_known = isinstance(port, LinkPort) and port.is_remembered and not turn
             port = self.open(hop, secrets.token_hex(16))
             if isinstance(port, ClientPort) and hello.incarnation:
                 port.claim = left(hello)
@@ -336,6 +338,15 @@ class BrokerNode:
         self.attach(port, connection, hello.received if hello.stream == stream.id else 0, turn)
         if isinstance(port, LinkPort) and turn:
             self.links.answered(port, turn)
+
+    def _has_lost(self, hello: Hello) -> bool:
+        """Whether the caller's stream is one of an earlier run of this broker."""
+        return self._is_new and hello.has_holdings and hello.stream not in ("", *self._ended)
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether peers may still remember an earlier run."""
+        return self._may_have_failed or self._recovery is not None
 
     def open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
         """A port with a new stream; it replaces the one that may be there."""
@@ -422,9 +433,9 @@ class BrokerNode:
         if isinstance(port, LinkPort):
             self.links.on_removed(port, reason, for_good=for_good)
         self.outbox.close(port)
+        if self._is_new:
+            self._ended.add(port.stream.id)
         if isinstance(port.hop, LocalClient):
-            if self._may_have_failed or self._recovery is not None:
-                self._ended.add(port.stream.id)
             self.dropped["slow subscriber"] += port.traffic.dropped
             self.isolations += port.traffic.isolations
             if self.channels is not None:
@@ -448,9 +459,9 @@ class BrokerNode:
 
     def recover(self) -> None:
         """A peer remembers this broker, which has lost its state: it has failed."""
-        if self._recovery is not None or not self._may_have_failed:
+        if self._has_failed or not self._may_have_failed:
             return
-        self._may_have_failed = False
+        self._has_failed = True
         log.warning("recovering", extra={"broker": self.name})
         self._recovery = Recovery(self.links.expected, window_bytes=self.limits.window_bytes)
         asyncio.get_running_loop().call_later(self.limits.restart_s, self._on_clients_returned)
@@ -479,15 +490,7 @@ class BrokerNode:
         loss = Loss(self.now_s() - self.limits.link_s, "did not send all its tables in time")
         is_complete = self.broker.routing.is_complete
         self.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
-        for source, messages in recovery.all():
-            if source.connection is not None:
-                source.connection.read_start_s = time.monotonic()  # It is as if they came now.
-            for message, hops, body in messages:
-                if isinstance(message, Publication):  # One by one: they are not sent again.
-                    self.receive_run(source, [(message, hops, body)])
-                else:
-                    self.receive(source, message, hops, body)
-            self.finish_read(source)
+        recovery.hand_over(self)
 
 
 def _cannot_change_links(effect: LinkEffect) -> None:

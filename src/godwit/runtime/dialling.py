@@ -95,6 +95,7 @@ class Dialler:
             has_holdings=known is not None,
             link=self._kind,
             is_expected=node.links.is_expected(self.where),
+            has_given_up=node.links.has_given_up(self.where),
         )
 
         def accept(welcome: Welcome, connection: Connection) -> LinkPort:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("godwit.links")
 
+#: A link that one end has given up is made anew: others may have taken its place meanwhile.
+GIVEN_UP_THERE = "the neighbour had given up the link"
+
 
 class ClosesCycle(PeerError):  # noqa: N818  An answer to the caller, not an error of ours.
     """Why a caller's link is refused."""
@@ -53,6 +56,8 @@ class NodeLinks:
             sorted([*addresses, *(neighbour.name for neighbour in self.expected)])
         )
         """Names and addresses of configured neighbours that have not been linked or given up."""
+        self._given_up: set[str] = set()
+        """Names and addresses of neighbours whose links were up or awaited, and are no longer."""
         self._states = LinkStates(node.name, self._awaited)
         self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
 
@@ -62,17 +67,27 @@ class NodeLinks:
         """Whether the link is configured by name, and has not been up or given up."""
         return link in self._awaited and Neighbour(link) in self.expected
 
+    def has_given_up(self, link: str) -> bool:
+        """Whether the link was given up, and has not been up since."""
+        return link in self._given_up or self.name_of(link) in self._given_up
+
     def name_of(self, link: str) -> str:
         """The name of a neighbour that is configured by its name, or by its address."""
         return self._names.get(link, link)
 
     def turn_of(self, hello: Hello) -> int:
-        """The turn of a caller's link; 0 if it is up at once.  Raises ClosesCycle."""
+        """The turn of a caller's link; 0 if it is up at once.  Raises ClosesCycle.
+
+        The link that there was, which the caller has given up, is given up here as well.
+        """
         if hello.link is LinkKind.SOFT:
             return 0
         refusal = self._proposals.refusal(hello.name)
         if refusal is not None:
             raise ClosesCycle(refusal)
+        present = self._node.ports.get(Neighbour(hello.name))
+        if present is not None:
+            self._node.remove(present, GIVEN_UP_THERE)
         is_configured = hello.is_expected and self.is_expected(hello.name)
         return 0 if is_configured else self._proposals.next_turn()
 
@@ -106,13 +121,14 @@ class NodeLinks:
             node.remove(known, "another broker answers in its place")
         if known is None and welcome.was_known:
             node.recover()
+        if present is not None and welcome.turn:
+            node.remove(present, GIVEN_UP_THERE)
         port = node.open(hop, welcome.stream)
         assert isinstance(port, LinkPort)
         port.kind, port.dialled_at = kind, where
-        turn = 0 if port.was_attached else welcome.turn
-        node.attach(port, connection, welcome.received, turn)
-        if turn:
-            self._perform(self._proposals.dialled(hop.name, turn))
+        node.attach(port, connection, welcome.received, welcome.turn)
+        if welcome.turn:
+            self._perform(self._proposals.dialled(hop.name, welcome.turn))
         return port
 
     def on_refused(self, where: str) -> None:
@@ -139,6 +155,7 @@ class NodeLinks:
         """A link is up: it is not awaited any longer, and known by its name."""
         self._awaited.pop(port.hop.name, None)
         address = port.dialled_at
+        self._given_up -= {port.hop.name, address}
         if address in self._addresses:
             self._awaited.pop(address, None)
             self._names[address] = port.hop.name
@@ -167,6 +184,8 @@ class NodeLinks:
         if for_good:
             self.expected.discard(port.hop)
         name = port.hop.name
+        if not port.is_pending:
+            self._given_up.add(name)
         if name in self._awaited:
             self._send(self._states.set(name, LinkStatus.EXPECTED))
         elif port.hop in self.expected:
@@ -194,6 +213,7 @@ class NodeLinks:
     def _give_up(self, link: str, loss: Loss | None = None) -> None:
         """Without `loss` nothing is missing: its ends are linked otherwise."""
         del self._awaited[link]
+        self._given_up.add(link)
         if Neighbour(link) not in self._node.ports:  # Else it is pending.
             self._send(self._states.set(link, LinkStatus.GIVEN_UP))
         self._node.stimulate(LinkGivenUp(Neighbour(link), loss))

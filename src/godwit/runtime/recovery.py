@@ -11,12 +11,13 @@ What is held is not acknowledged: if this broker fails again, it will be sent ag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from godwit.broker.stimuli import Neighbour
 from godwit.content.messages import Publication, Sweep
+from godwit.runtime.peer_reader import MessageHandler
 from godwit.runtime.port import UNACKNOWLEDGED_BYTES_SPARE, Port
 
 #: A message, the links it has crossed, and the bytes it came as.
@@ -54,5 +55,14 @@ class Recovery:
         self._held.pop(source, None)
         self._held_bytes.pop(source, None)
 
-    def all(self) -> Iterator[tuple[Port, list[Held]]]:
-        yield from self._held.items()
+    def hand_over(self, handler: MessageHandler) -> None:
+        """It is over: what was held is handled as if it came now."""
+        for source, messages in self._held.items():
+            if source.connection is not None:
+                source.connection.read_start_s = time.monotonic()
+            for message, hops, body in messages:
+                if isinstance(message, Publication):  # One by one: they are not sent again.
+                    handler.receive_run(source, [(message, hops, body)])
+                else:
+                    handler.receive(source, message, hops, body)
+            handler.finish_read(source)

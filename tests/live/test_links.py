@@ -108,7 +108,8 @@ def test_one_link_too_many_is_refused_and_everything_else_works() -> None:
             assert " 503 " in health.splitlines()[0]
             assert CYCLE.search(health)
             for each in (b1, b2):
-                assert " 200 " in (await each.health()).splitlines()[0]
+                health = await each.health()
+                assert " 200 " in health.splitlines()[0], health
             await check_use(b1, b3)
 
     run(scenario(), within_s=60.0)
@@ -125,3 +126,25 @@ def test_two_links_race_and_one_of_them_is_refused() -> None:
             assert len({*a.ways, *b.ways, *d.ways}) == 1
 
     run(scenario(), within_s=60.0)
+
+
+def test_a_link_that_both_ends_have_is_one_link() -> None:
+    async def scenario() -> None:
+        async with brokers("M1", "M2") as (one, two):
+            await one.start(two.url)
+            await two.start(one.url)
+            async with godwit.connect(one.url) as alice, godwit.connect(two.url) as paul:
+                for client in (alice, paul):
+                    await client.ready(timeout_s=30.0)
+                events = alice.subscribe(NUMBERS)
+                await events.in_effect()
+                await paul.advertise(NUMBERS)
+                await paul.publish({"x": 1})
+                assert (await anext(events)).content == {"x": 1}
+                assert not alice.gaps.seen
+                assert not paul.gaps.seen
+            for broker in (one, two):
+                assert " 200 " in await broker.health()
+                assert not [line for line in broker.errors if " warning " in line]
+
+    run(scenario())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -83,14 +84,6 @@ def test_a_table_with_defaults_survives_being_written(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "no head": (
-        '[balancing]\n[[broker]]\nid = "B1"\n[[broker]]\nid = "B2"\nlinks = ["B1"]',
-        r"\[balancing\]: .*needs a cluster-head, .* there are only B1, B2",
-    ),
-    "parts that are not linked": (
-        f'[balancing]\n{STAR}\n[[broker]]\nid = "B9"',
-        r"\[balancing\]: .* linked as one tree",
-    ),
     "together with [placement]": (
         f'[balancing]\n[placement]\npolicy = "grape"\n{STAR}',
         r"grape may send a publisher to an edge broker, .* remove one of the two tables",
@@ -111,9 +104,35 @@ def test_what_is_wrong_is_named_with_the_file(text: str, error: str, tmp_path: P
     assert raised.match(error)
 
 
-def test_a_file_with_a_part_of_the_network_is_not_judged_by_it(tmp_path: Path) -> None:
-    text = '[balancing]\n[[broker]]\nid = "B9"\nlinks = ["godwit://127.0.0.1:7400"]'
-    assert load(tmp_path, text).balancing is not None
+NO_HEAD = '[balancing]\n[[broker]]\nid = "B1"\n[[broker]]\nid = "B2"\nlinks = ["B1"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (NO_HEAD, r"needs a cluster-head, .* there are only B1, B2"),
+        (f'[balancing]\n{STAR}\n[[broker]]\nid = "B9"\n', "linked as one tree"),
+    ],
+    ids=["no head", "parts that are not linked"],
+)
+def test_a_whole_network_that_cannot_be_balanced_is_not_started(
+    text: str, error: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "network.toml"
+    file.write_text(text)
+    refused = CliRunner().invoke(app, ["up", str(file)])
+    assert isinstance(refused.exception, UsageError)
+    assert re.search(rf"network\.toml: \[balancing\]: .*{error}", str(refused.exception))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [NO_HEAD, '[balancing]\n[[broker]]\nid = "B9"\nlinks = ["godwit://127.0.0.1:7400"]'],
+    ids=["with its neighbour", "with an address"],
+)
+def test_the_file_of_a_broker_that_joins_is_not_judged_by_itself(text: str, tmp_path: Path) -> None:
+    network = load(tmp_path, text)
+    assert Offload.name in make_node(network, network.broker[-1]).broker.modules
 
 
 def test_two_brokers_draw_different_numbers() -> None:

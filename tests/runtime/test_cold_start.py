@@ -119,6 +119,30 @@ def test_a_broker_that_does_not_come_is_given_up_after_link_s() -> None:
     run_in_virtual_time(scenario())
 
 
+def test_a_network_is_not_ready_before_a_part_that_was_given_up_is_back() -> None:
+    """Links are up again before all that is behind them can be reached."""
+
+    async def scenario() -> None:
+        limits = Limits(link_s=4.0)
+        async with (
+            MemoryNetwork(chain(4), absent=["B2"], limits=limits, latency_s=lambda: 0.3) as network,
+            network.connect("B1", name="paul") as paul,
+            network.connect("B4", name="alice") as alice,
+            alice.subscribe(NUMBERS) as events,
+        ):
+            await paul.advertise(NUMBERS)
+            await events.in_effect()
+            assert paul.gaps.open
+            await network.restart("B2")
+            await paul.ready(timeout_s=60.0)
+            assert not paul.gaps.open
+            await paul.publish({"x": 1})
+            await paul.flush()
+            assert (await anext(events)).content == {"x": 1}
+
+    run_in_virtual_time(scenario())
+
+
 def test_a_broker_that_was_removed_or_drained_is_not_missing() -> None:
     async def scenario() -> None:
         async with MemoryNetwork(chain(4)) as network, network.connect("B1") as client:

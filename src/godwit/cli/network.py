@@ -52,6 +52,10 @@ def up(
     \[services.coordinator].
     """
     network = load_network(file)
+    try:
+        network.check_whole()
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from None
     for service, table in network.services.tables.items():
         _check_table(file, service, table)
     configure(log_level, "text")
@@ -136,6 +140,7 @@ def topology(
     network = network_of(shown, host=host, port=port, http_port=http_port)
     if balancing:
         network = changed(network, balancing=BalancingSettings())
+    network.check_whole()
     typer.echo(dump_network(network), nl=False)
 
 

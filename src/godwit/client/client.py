@@ -217,7 +217,7 @@ class Client:
 
     def _end_all(self) -> None:
         error = self._ended or UsageError(_State.CLOSED.value)
-        self.gaps.close()
+        self.gaps.close(self._ended)
         self._dispatch.fail_all(error)
         for awaited in self._awaited.values():
             if not awaited.done():

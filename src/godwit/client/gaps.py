@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from copy import copy
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple, Self
@@ -22,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from godwit.content.messages import GapNotice
-from godwit.errors import UsageError
+from godwit.errors import GodwitError, UsageError
 
 #: The gaps that a client remembers, the latest ones.
 GAPS_KEPT_MAX = 1_000
@@ -69,7 +70,8 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
         if self.reason is GapReason.SESSION_ENDED:
             if self.is_over:
                 return f"gap over: the subscriptions are in effect again; it began {since}"
-            return f"gap: {self.broker} had ended the session; publications since {since} may lack"
+            missing = f"publications since {since} may be missing"
+            return f"gap: {self.broker} does not know the session; {missing}"
         if self.is_over:
             return f"gap over: broker {self.broker} can be reached again; it was lost since {since}"
         lost = f"{self.lost} publications were dropped, {self.own_lost} of them of this client"
@@ -104,6 +106,7 @@ class Gaps:
         self._doubtful: set[GapKey] = set()
         self._wake: asyncio.Future[None] | None = None
         self._is_closed = False
+        self._error: GodwitError | None = None
 
     @property
     def seen(self) -> list[Gap]:
@@ -128,6 +131,8 @@ class Gaps:
     async def take(self, position: int) -> tuple[Gap, int]:
         """The gap at this position, or the first one that is remembered, and the next position."""
         while position >= self._count:
+            if self._error is not None:
+                raise copy(self._error)
             if self._is_closed:
                 raise StopAsyncIteration
             if self._wake is None:
@@ -193,8 +198,9 @@ class Gaps:
         for key in [key for key in self._open if key not in (*keys, SESSION)]:
             self._end(key)
 
-    def close(self) -> None:
-        self._is_closed = True
+    def close(self, error: GodwitError | None = None) -> None:
+        """The client is closed; with an error it has ended, and the application has to know."""
+        self._is_closed, self._error = True, error
         self._wake_up()
 
     def _end(self, key: GapKey) -> None:
@@ -217,7 +223,10 @@ class Gaps:
 
 
 class GapIterator:
-    """Each gap when it begins, and when it is over; ends when the client is closed."""
+    """Each gap when it begins, and when it is over; ends when the client is closed.
+
+    If the client has ended otherwise (its name was taken over, for example), it raises the reason.
+    """
 
     def __init__(self, gaps: Gaps, position: int) -> None:
         self._gaps = gaps

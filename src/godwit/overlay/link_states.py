@@ -14,7 +14,7 @@ L2  Only brokers that are reached over links count: states of those that have le
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
 from godwit.content.link_messages import (
@@ -125,9 +125,13 @@ class LinkStates:
 
     # -- the network ---------------------------------------------------------------------------
 
+    def there(self) -> Collection[str]:
+        """The brokers that are reached over links that are up."""
+        return self._reached(UP_ONLY)
+
     def missing(self) -> list[MissingBroker]:
         """Brokers that are configured and not there, the nearest first."""
-        there = self._reached(UP_ONLY)
+        there = self.there()
         found: dict[str, MissingBroker] = {}
         for broker in there:
             for end in sorted(self._links(broker)):

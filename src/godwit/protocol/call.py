@@ -51,6 +51,15 @@ class CycleError(RefusedError):
     """A link was refused: there is another way between its ends."""
 
 
+class LinkedError(RefusedError):
+    """A link was refused: its ends are linked already."""
+
+    def __init__(self, reason: str, broker: str) -> None:
+        super().__init__(reason)
+        self.broker = broker
+        """The name of the other end."""
+
+
 class Question(ABC, Generic[A, T]):
     """The receiver of one answer, `A` on the wire and `T` for the caller."""
 
@@ -145,4 +154,6 @@ def _refusal(goodbye: Goodbye) -> RefusedError:
         return TakenOverError(goodbye.reason)
     if goodbye.closes_cycle:
         return CycleError(goodbye.reason)
+    if goodbye.linked_as:
+        return LinkedError(goodbye.reason, goodbye.linked_as)
     return RefusedError(goodbye.reason)

@@ -177,6 +177,9 @@ class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
     closes_cycle: bool = False
     """A link is refused, because there is another way between its ends."""
 
+    linked_as: str = ""
+    """A link is refused, because its ends are linked already: the name of the broker."""
+
 
 class Dropped(Wired, frozen=True, kw_only=True, tag=24):
     """How many publications are missing here: the subscriber was too slow, or away too long."""

@@ -23,7 +23,7 @@ from godwit.protocol.frames import (
 )
 from godwit.protocol.versions import check_version
 from godwit.runtime.broker_node import BrokerNode
-from godwit.runtime.node_links import ClosesCycle
+from godwit.runtime.node_links import AlreadyLinked, ClosesCycle
 
 log = logging.getLogger("godwit.admission")
 
@@ -87,9 +87,12 @@ class Admission:
             node.names.check_unclaimed(hello.name)
         try:
             node.welcome(hello, self.connection)
-        except ClosesCycle as refused:  # It has not broken any rule.
+        except (AlreadyLinked, ClosesCycle) as refused:  # It has not broken any rule.
             log.debug("link refused", extra={"peer": hello.name, "reason": str(refused)})
-            self.connection.close(Goodbye(reason=str(refused), closes_cycle=True))
+            linked_as = node.name if isinstance(refused, AlreadyLinked) else ""
+            self.connection.close(
+                Goodbye(reason=str(refused), closes_cycle=not linked_as, linked_as=linked_as)
+            )
             node.callers.discard(self.connection)
 
     def _check_caller(self, hello: Hello) -> None:
@@ -125,15 +128,3 @@ class Admission:
         if broke_rules:
             self._node.refused += 1
             log.warning("refused", extra={"peer": self.connection.peer_address, "reason": reason})
-
-
-def _check_caller(hello: Hello, node: BrokerNode) -> None:
-    if hello.role == "client":
-        if hello.name.startswith("$"):
-            raise PeerError("names that start with '$' are reserved for brokers")
-        if not hello.is_durable:
-            return
-    if not secrets.compare_digest(hello.secret.encode(), node.secret.encode()):
-        raise PeerError(f"{hello.role} {hello.name} has another secret than this broker")
-    if hello.role == "broker" and hello.name == node.name:
-        raise PeerError(f"a broker {node.name} cannot link with itself")

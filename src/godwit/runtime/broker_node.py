@@ -72,7 +72,7 @@ from godwit.protocol.stamps import stamp_of
 from godwit.runtime.decision_log import Decisions
 from godwit.runtime.giving_up import SAID_GOODBYE
 from godwit.runtime.live_meters import LiveMeters, LoadSampler, ReadFigures
-from godwit.runtime.node_links import NodeLinks
+from godwit.runtime.node_links import AlreadyLinked, NodeLinks
 from godwit.runtime.node_names import NodeNames, left
 from godwit.runtime.node_tracer import Tracer
 from godwit.runtime.outbox import Outbox
@@ -307,7 +307,9 @@ class BrokerNode:
         else:
             is_own = isinstance(port, ClientPort) and port.incarnation == hello.incarnation != ""
             if port is not None and port.is_connected and not is_own:
-                raise PeerError(f"{hello.role} {hello.name} is connected already")
+                if port.is_link:
+                    raise AlreadyLinked(hello.name)
+                raise PeerError(f"client {hello.name} is connected already")
             if port is None and self._has_lost(hello):
                 self.recover()
             elif hello.role == "broker" and (port is None or hello.has_given_up):

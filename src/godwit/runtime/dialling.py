@@ -8,7 +8,7 @@ import logging
 from godwit.broker.stimuli import LinkKind
 from godwit.errors import PeerError
 from godwit.protocol.backoff import Backoff
-from godwit.protocol.call import Call, CycleError, Opener
+from godwit.protocol.call import Call, CycleError, LinkedError, Opener
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Hello, Welcome
 from godwit.protocol.supervision import Supervisor
@@ -60,6 +60,11 @@ class Dialler:
         except CycleError as error:
             self._on_cycle(str(error))
             raise
+        except LinkedError as error:
+            found = self._node.links.linked(self.where, error.broker)
+            if found is None:
+                raise
+            link = found
         self._refusal = ""
         self._supervisor.recover()
         self._backoff.reset()

@@ -40,6 +40,13 @@ class ClosesCycle(PeerError):  # noqa: N818  An answer to the caller, not an err
     """Why a caller's link is refused."""
 
 
+class AlreadyLinked(PeerError):  # noqa: N818  As above.
+    """There is a connection with the caller, or with another broker of its name."""
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(f"broker {broker} is linked already; each broker needs an id of its own")
+
+
 class NodeLinks:
     def __init__(
         self, node: BrokerNode, neighbours: Iterable[str], addresses: Iterable[str]
@@ -138,6 +145,18 @@ class NodeLinks:
         if where in self._addresses:
             self._send(self._states.forget(where))
 
+    def linked(self, where: str, broker: str) -> LinkPort | None:
+        """The broker that we called says that the two are linked: it has called us before.
+
+        The answer is its link; None if there is none here, or not yet.
+        """
+        port = self._node.ports.get(Neighbour(broker))
+        if not isinstance(port, LinkPort) or not port.is_connected or port.is_pending:
+            return None
+        if where in self._addresses and self._names.get(where) != broker:
+            self._know(where, Neighbour(broker))
+        return port
+
     # -- links come and go ---------------------------------------------------------------------
 
     def on_attached(self, port: LinkPort, *, knows_us: bool) -> None:
@@ -157,11 +176,15 @@ class NodeLinks:
         address = port.dialled_at
         self._given_up -= {port.hop.name, address}
         if address in self._addresses:
-            self._awaited.pop(address, None)
-            self._names[address] = port.hop.name
-            self.expected.add(port.hop)
-            self._send(self._states.forget(address))
-            self._node.stimulate(LinkGivenUp(Neighbour(address), known_as=port.hop))
+            self._know(address, port.hop)
+
+    def _know(self, address: str, neighbour: Neighbour) -> None:
+        """The neighbour that is configured by this address is linked."""
+        self._awaited.pop(address, None)
+        self._names[address] = neighbour.name
+        self.expected.add(neighbour)
+        self._send(self._states.forget(address))
+        self._node.stimulate(LinkGivenUp(Neighbour(address), known_as=neighbour))
 
     def on_away(self, port: LinkPort) -> None:
         if port.kind is not LinkKind.SOFT:
@@ -230,8 +253,15 @@ class NodeLinks:
 
     def status(self, number: int = 0) -> NetworkStatus:
         node, missing = self._node, tuple(self.missing)
-        is_complete = node.broker.routing.is_complete and not node.is_recovering and not missing
-        return NetworkStatus(number=number, is_complete=is_complete, missing=missing)
+        there = self._states.there()
+        # A part that is linked again is back when all its brokers have the tables (parts.py).
+        is_returning = any(part.broker in there for part in node.broker.parts.missing)
+        is_complete = not missing and not is_returning and not node.is_recovering
+        return NetworkStatus(
+            number=number,
+            is_complete=is_complete and node.broker.routing.is_complete,
+            missing=missing,
+        )
 
     def _perform(self, step: LinkStep) -> None:
         self._send(step.letters)

@@ -265,8 +265,15 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 " send a publisher to an edge broker, which serves subscribers only while loads"
                 " are balanced; remove one of the two tables"
             )
-        if any("://" in link for broker in self.broker for link in broker.links):
-            return  # The file has a part of the network: others know the rest.
+
+    def check_whole(self) -> None:
+        """Raise UsageError if the brokers here, without others, are not a network that works.
+
+        The file of a broker that joins a network has a part of it only.
+        """
+        is_part = any("://" in link for broker in self.broker for link in broker.links)
+        if self.balancing is None or is_part:
+            return
         try:
             check_peer(self.topology)
         except UsageError as error:

@@ -19,6 +19,8 @@ from godwit.policies.allocation.capacity import (
     UnallocatableError,
     explain_no_room,
 )
+from godwit.policies.allocation.closeness import ClosenessMetric
+from godwit.policies.allocation.cram import Cram
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.fbf import fastest_broker_first
 from godwit.policies.allocation.first_fit import Packed
@@ -30,6 +32,14 @@ from godwit.policies.allocation.settings import AllocationAlgorithm, AllocationS
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 Clock: TypeAlias = Callable[[], float]
+
+
+METRICS = {
+    AllocationAlgorithm.CRAM_INTERSECT: ClosenessMetric.INTERSECT,
+    AllocationAlgorithm.CRAM_XOR: ClosenessMetric.XOR,
+    AllocationAlgorithm.CRAM_IOS: ClosenessMetric.IOS,
+    AllocationAlgorithm.CRAM_IOU: ClosenessMetric.IOU,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +89,19 @@ def allocator(
     table = problem.table
 
     def allocated(units: Sequence[AllocationUnit], brokers: Sequence[BrokerCapacity]) -> Packed:
-        if settings.algorithm_kind is AllocationAlgorithm.FBF:
+        kind = settings.algorithm_kind
+        if kind is AllocationAlgorithm.FBF:
             return fastest_broker_first(units, brokers, table, random)
-        return bin_packing(units, brokers, table)
+        if kind is AllocationAlgorithm.BIN_PACKING:
+            return bin_packing(units, brokers, table)
+        cram = Cram(
+            units, brokers, table, factory, METRICS[kind],
+            is_exact=settings.search == "exact", keeps_fewest=settings.keep == "fewest",
+            one_to_many=settings.one_to_many,
+        )  # fmt: skip
+        packed = cram.run()
+        effort.closeness_evaluations += cram.search.evaluations
+        return packed
 
     return allocated
 

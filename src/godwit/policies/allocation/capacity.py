@@ -21,7 +21,6 @@ from godwit.policies.allocation.packed_profiles import PackedProfile, PublisherT
 from godwit.policies.allocation.units import AllocationUnit
 from godwit.profile.matching_delay import MatchingDelay
 
-
 #: Sums that differ by less than this share count as equal: the order of a sum changes it.
 EQUAL_WITHIN = 1e-9
 

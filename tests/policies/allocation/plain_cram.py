@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from tests.policies.allocation.scenes import Ids, ids_of
+
 from godwit.policies.allocation.capacity import BrokerCapacity
 from godwit.policies.allocation.packed_profiles import PublisherTable
 from godwit.policies.allocation.units import AllocationUnit
-
-from tests.policies.allocation.scenes import Ids, ids_of
 
 
 @dataclass(eq=False)

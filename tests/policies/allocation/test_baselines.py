@@ -7,12 +7,6 @@ from itertools import combinations
 from random import Random
 
 import pytest
-
-from godwit.policies.allocation.automatic import automatic
-from godwit.policies.allocation.manual import manual
-from godwit.policies.allocation.pairwise import Pairwise
-from godwit.policies.allocation.planner import make_plan
-from godwit.policies.allocation.settings import AllocationSettings
 from tests.policies.allocation.scenes import (
     bits_of,
     broker,
@@ -24,6 +18,12 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.policies.allocation.automatic import automatic
+from godwit.policies.allocation.manual import manual
+from godwit.policies.allocation.pairwise import Pairwise
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import AllocationSettings
 
 BASELINES = ["manual", "automatic", "pairwise-k", "pairwise-n"]
 SOME = random_gathered(Random(4), subscriptions=60, publishers=4, capacities=brokers(12, 3000))

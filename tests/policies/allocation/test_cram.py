@@ -5,11 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-
-from godwit.policies.allocation.closeness import ClosenessMetric
-from godwit.policies.allocation.cram import Cram
-from godwit.policies.allocation.first_fit import Packed
-from godwit.policies.allocation.gathered import Gathered
 from tests.policies.allocation.plain_cram import Plain
 from tests.policies.allocation.scenes import (
     bits_of,
@@ -21,6 +16,11 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.policies.allocation.closeness import ClosenessMetric
+from godwit.policies.allocation.cram import Cram
+from godwit.policies.allocation.first_fit import Packed
+from godwit.policies.allocation.gathered import Gathered
 
 METRICS = list(ClosenessMetric)
 

@@ -7,13 +7,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-
-from godwit.overlay.topology import random_tree
-from godwit.policies.allocation.expected_traffic import ExpectedTraffic
-from godwit.policies.allocation.overlay_tree import OverlayTree
-from godwit.policies.allocation.publisher_placement import place_publishers
-from godwit.policies.allocation.reading import AllocationProblem
-from godwit.policies.allocation.units import AllocationUnit
 from tests.policies.allocation.scenes import (
     WINDOW,
     broker,
@@ -21,6 +14,13 @@ from tests.policies.allocation.scenes import (
     problem_with_units,
     random_gathered,
 )
+
+from godwit.overlay.topology import random_tree
+from godwit.policies.allocation.expected_traffic import ExpectedTraffic
+from godwit.policies.allocation.overlay_tree import OverlayTree
+from godwit.policies.allocation.publisher_placement import place_publishers
+from godwit.policies.allocation.reading import AllocationProblem
+from godwit.policies.allocation.units import AllocationUnit
 
 
 def random_scene(

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from tests.policies.allocation.scenes import (
+    bits_of,
+    broker,
+    gathered,
+    problem_with_units,
+    subscription,
+)
+
 from godwit.policies.allocation.capacity import BrokerFill
 from godwit.policies.allocation.gathered import GatheredBroker
 from godwit.policies.allocation.overlay_layers import Layers
@@ -12,13 +20,6 @@ from godwit.policies.allocation.overlay_optimisations import (
     take_over_children,
 )
 from godwit.policies.allocation.units import UnitFactory
-from tests.policies.allocation.scenes import (
-    bits_of,
-    broker,
-    gathered,
-    problem_with_units,
-    subscription,
-)
 
 
 class Scene:

@@ -6,11 +6,6 @@ from random import Random
 
 import msgspec
 import pytest
-
-from godwit.errors import UsageError
-from godwit.policies.allocation import ALGORITHMS, AllocationSettings, UnallocatableError, make_plan
-from godwit.policies.allocation.gathered import Gathered
-from godwit.policies.allocation.plan import AllocationPlan
 from tests.policies.allocation.scenes import (
     bits_of,
     broker,
@@ -20,6 +15,11 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.errors import UsageError
+from godwit.policies.allocation import ALGORITHMS, AllocationSettings, UnallocatableError, make_plan
+from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.plan import AllocationPlan
 
 OWN = [name for name in ALGORITHMS if name in ("fbf", "bin-packing") or name.startswith("cram")]
 

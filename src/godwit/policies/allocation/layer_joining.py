@@ -4,7 +4,7 @@ Where no broker is free for the next layer, or all are needed for subscriptions,
 room serve others of their own layer.  The broker with the most room is the root; the others follow,
 those that need the most first, each below the first broker that has room, near the root first.
 
-Tested   tests/policies/allocation/test_layer_joining.py.
+Tested   tests/policies/allocation/test_overlay_construction.py.
 
 J1  A broker and all above it are within their capacity after each step.
 """

@@ -5,7 +5,8 @@ Beyond the thesis.  A plan is better if it has fewer brokers, or as many and les
     1  the brokers that serve subscriptions connect each other, without brokers that only forward
     2  a broker is emptied: its units go where they add the least input, in parts if need be; the
        least loaded first
-    3  a unit, or a part of one, moves to the broker where it saves the most input
+    3  a unit, a part of one, or all with its profile move to the broker where that saves the most
+       input
 
 After each broker that could be emptied, and at the end, trees are built as the algorithm of the
 plan does it and as in 1.  The best plan of all is kept: the result is never worse than the start.
@@ -135,37 +136,49 @@ class PlanImprovement:
     # -- less input ----------------------------------------------------------------------------
 
     def _save_input(self, fills: list[BrokerFill]) -> bool:
-        """Move units, or parts of them, as long as that saves input."""
+        """Move units as long as that saves input; moves that change nothing are allowed."""
         changed, in_vain = False, 0
         while len(fills) > 1 and in_vain < PATIENCE and self._may_go_on():
-            place = self._random.randrange(len(fills))
-            if self._moved_one(fills, place):
+            saved = self._moved_some(fills, self._random.randrange(len(fills)))
+            if saved > LEAST_PER_S:
                 changed, in_vain = True, 0
             else:
                 in_vain += 1
         return changed
 
-    def _moved_one(self, fills: list[BrokerFill], place: int) -> bool:
+    def _moved_some(self, fills: list[BrokerFill], place: int) -> float:
+        """What moving units from this broker to the best one saves; 0 if nothing was moved."""
         source = fills[place]
-        if len(source.units) < 2:
-            return False
+        moving, rest = self._picked(source)
+        if not rest:
+            return 0.0
+        left = BrokerFill(source.broker, self._problem.table, rest)
+        joint = moving[0] if len(moving) == 1 else self._factory.merged(moving)
+        targets = [fill for fill in fills if fill is not source and fill.fits(joint)]
+        if not targets:
+            return 0.0
+        target = min(targets, key=lambda fill: (fill.added_per_s(joint), fill.broker.order))
+        saved = source.rate_per_s - left.rate_per_s - target.added_per_s(joint)
+        if saved < -LEAST_PER_S:
+            return 0.0
+        for unit in moving:
+            target.add(unit)
+        fills[place] = left
+        return saved
+
+    def _picked(self, source: BrokerFill) -> tuple[list[AllocationUnit], list[AllocationUnit]]:
+        """A random unit, a part of it, or all with its profile; and what remains."""
         unit = self._random.choice(source.units)
         rest = [other for other in source.units if other is not unit]
-        moving = unit
-        if unit.parts and self._random.random() < 0.5:
-            moving = self._random.choice(unit.parts)
-            rest += [part for part in unit.parts if part is not moving]
-        left = BrokerFill(source.broker, self._problem.table, rest)
-        saved = source.rate_per_s - left.rate_per_s
-        targets = [fill for fill in fills if fill is not source and fill.fits(moving)]
-        if not targets:
-            return False
-        target = min(targets, key=lambda fill: (fill.added_per_s(moving), fill.broker.order))
-        if target.added_per_s(moving) >= saved - LEAST_PER_S:
-            return False
-        target.add(moving)
-        fills[place] = left
-        return True
+        kind = self._random.random()
+        if unit.parts and kind < 0.4:
+            part = self._random.choice(unit.parts)
+            return [part], [*rest, *(other for other in unit.parts if other is not part)]
+        if kind < 0.7:
+            key = unit.profile.key
+            same = [other for other in rest if other.profile.key == key]
+            return [unit, *same], [other for other in rest if other.profile.key != key]
+        return [unit], rest
 
 
 def score(traffic: ExpectedTraffic) -> tuple[int, float]:

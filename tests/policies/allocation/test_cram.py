@@ -51,7 +51,7 @@ def plain_clusters(document: Gathered, plain_run: str, plain: Plain) -> object:
 
 def plain_of(document: Gathered, metric: ClosenessMetric, **options: bool) -> Plain:
     problem, _, _ = problem_with_units(document)
-    return Plain(problem.brokers, problem.table, metric.value, **options)
+    return Plain(problem.brokers, problem.table, metric.value, options.get("one_to_many", True))
 
 
 def random_document(random: Random) -> Gathered:

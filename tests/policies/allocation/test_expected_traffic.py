@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import replace
 from random import Random
 
@@ -53,9 +53,9 @@ class Routed:
     """Each publication on its way, counted."""
 
     def __init__(self, problem: AllocationProblem, tree: OverlayTree, homes: list[str]) -> None:
-        self.received: Counter[str] = Counter()
-        self.sent: Counter[str] = Counter()
-        self.sent_bytes: Counter[str] = Counter()
+        self.received: defaultdict[str, float] = defaultdict(float)
+        self.sent: defaultdict[str, float] = defaultdict(float)
+        self.sent_bytes: defaultdict[str, float] = defaultdict(float)
         self.hops = self.deliveries = 0.0
         wants = {name: [ids_of(unit) for unit in units] for name, units in tree.served.items()}
         links = [*tree.parents.items(), *((b, a) for a, b in tree.parents.items())]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from tests.policies.allocation.scenes import (
     bits_of,
     brokers,
@@ -15,6 +17,7 @@ from godwit.policies.allocation.cram import Cram
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.gif_pool import GifPool
 from godwit.policies.allocation.one_to_many import covered_set
+from godwit.policies.allocation.units import AllocationUnit
 
 S1 = set(range(36))
 S2 = set(range(28, 52))
@@ -31,21 +34,19 @@ def figure_6_2() -> Gathered:
 def test_figure_6_2() -> None:
     """S1 with the three that it covers (closeness 3) before S1 with S2 (1.07)."""
     problem, units, factory = problem_with_units(figure_6_2())
-    cram = Cram(units, problem.brokers, problem.table, factory, ClosenessMetric.IOS)
-    merged = []
-    commit = cram._commit
-    cram._commit = lambda taken, unit: (merged.append(unit), commit(taken, unit))[1]  # type: ignore[method-assign, func-returns-value]
-    cram.run()
-    first = {leaf.subscriber for leaf in merged[0].leaves()}
-    assert first == {0, 2, 3, 4}
-    without = Cram(
-        units, problem.brokers, problem.table, factory, ClosenessMetric.IOS, one_to_many=False
-    )
-    merged.clear()
-    commit = without._commit
-    without._commit = lambda taken, unit: (merged.append(unit), commit(taken, unit))[1]  # type: ignore[method-assign, func-returns-value]
-    without.run()
-    assert {leaf.subscriber for leaf in merged[0].leaves()} == {0, 1}
+
+    def first_merge(*, one_to_many: bool) -> set[int]:
+        cram = Cram(
+            units, problem.brokers, problem.table, factory, ClosenessMetric.IOS,
+            one_to_many=one_to_many,
+        )  # fmt: skip
+        with patch.object(cram, "_commit", side_effect=cram._commit) as commit:
+            cram.run()
+        merged: AllocationUnit = commit.call_args_list[0].args[1]
+        return {leaf.subscriber for leaf in merged.leaves()}
+
+    assert first_merge(one_to_many=True) == {0, 2, 3, 4}
+    assert first_merge(one_to_many=False) == {0, 1}
 
 
 def pool_of(document: Gathered) -> GifPool:

@@ -20,7 +20,7 @@ from godwit.policies.allocation.capacity import BrokerCapacity, BrokerFill, Unal
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.overlay_construction import construct
 from godwit.policies.allocation.overlay_tree import OverlayTree
-from godwit.policies.allocation.packed_profiles import PublisherTable, union
+from godwit.policies.allocation.packed_profiles import PackedProfile, PublisherTable, union
 
 
 def built(document: Gathered, *, optimisations: bool = True) -> tuple[OverlayTree, PublisherTable]:
@@ -43,7 +43,7 @@ def check(tree: OverlayTree, table: PublisherTable, subscribers: int) -> None:
     """A tree with each subscriber once, and no broker above its capacity with all at the root."""
     assert len(tree.order) == len(tree.brokers)
     assert sorted(index for index, _ in tree.assignment()) == list(range(subscribers))
-    below = {}
+    below: dict[str, PackedProfile] = {}
     for name in reversed(tree.order):
         units = tree.served[name]
         needs = [below[child] for child in tree.children[name]]

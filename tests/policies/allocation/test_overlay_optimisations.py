@@ -74,7 +74,7 @@ def test_a_broker_with_two_children_is_not_a_pure_forwarder() -> None:
 
 
 def test_the_least_utilised_child_is_taken_over_first() -> None:
-    """The parent sends 100 + 200 to its children; it can take over F (100), then not E (2 x 200)."""
+    """The parent sends 100 + 200 to its children; it takes over F (100), then not E (2 x 200)."""
     scene = Scene(
         [broker("E", 1000), broker("F", 1000), broker("T", 500)], {"E": [20, 20], "F": [10]}
     )

@@ -109,7 +109,7 @@ def test_brokers_without_capacity_are_not_used(algorithm: str) -> None:
     document = gathered([subscription("s1", "1")], [broker("none", 0), broker("some", 1000)])
     plan = make_plan(document, AllocationSettings(algorithm=algorithm))
     assert (plan.root, plan.released) == ("some", ("none",))
-    with pytest.raises(UnallocatableError, match="10 bytes/s of output bandwidth .* missing"):
+    with pytest.raises(UnallocatableError, match=r"10 bytes/s of output bandwidth .* missing"):
         make_plan(gathered([subscription("s1", "1")], [broker("none", 0)]),
                   AllocationSettings(algorithm=algorithm))  # fmt: skip
 

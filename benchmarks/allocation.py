@@ -27,8 +27,8 @@ from godwit.policies.allocation.gathered import (
     GatheredPublisher,
     GatheredSubscription,
 )
+from godwit.policies.allocation.gathered_reading import AllocationProblem, read
 from godwit.policies.allocation.planner import make_plan
-from godwit.policies.allocation.reading import AllocationProblem, read
 from godwit.policies.allocation.settings import AllocationSettings
 
 LENGTH, LAST = 1_280, 9_999

@@ -17,9 +17,9 @@ from tests.policies.allocation.scenes import (
 
 from godwit.overlay.topology import random_tree
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.overlay_tree import OverlayTree
 from godwit.policies.allocation.publisher_placement import place_publishers
-from godwit.policies.allocation.reading import AllocationProblem
 from godwit.policies.allocation.units import AllocationUnit
 
 

@@ -17,7 +17,7 @@ from tests.policies.allocation.scenes import (
 
 from godwit.errors import UsageError
 from godwit.policies.allocation.gathered import Gathered, GatheredSubscription
-from godwit.policies.allocation.reading import read
+from godwit.policies.allocation.gathered_reading import read
 from godwit.profile.bit_vector import BitVector
 
 

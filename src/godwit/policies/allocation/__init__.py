@@ -7,7 +7,7 @@ settings.py               the algorithm and its parameters
 gathered.py               what was gathered of a network, as a document
 plan.py                   a plan, as a document
 plan_writing.py           ... with expected loads, bounds and reasons
-reading.py                checks of what was gathered; the common window of each publisher
+gathered_reading.py       checks of what was gathered; the common window of each publisher
 packed_profiles.py        profiles as words of bits, and the load they cause
 units.py                  what is assigned as a whole: subscribers, clusters of them, brokers below
 capacity.py               the capacity test of a broker, and what is missing if all fail

@@ -28,11 +28,11 @@ from godwit.policies.allocation.effort import Effort
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.fbf import fastest_broker_first
 from godwit.policies.allocation.first_fit import Packed
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_tree import OverlayTree, star
 from godwit.policies.allocation.plan_improvement import PlanImprovement, score, within
 from godwit.policies.allocation.publisher_placement import place_publishers
-from godwit.policies.allocation.reading import AllocationProblem
 from godwit.policies.allocation.settings import AllocationAlgorithm, AllocationSettings
 from godwit.policies.allocation.staying import Staying
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
@@ -49,7 +49,7 @@ METRICS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AllocationOutcome:
     traffic: ExpectedTraffic
     """The tree and the places of the publishers."""
 
@@ -66,7 +66,9 @@ def subscriber_units(problem: AllocationProblem, factory: UnitFactory) -> list[A
     ]
 
 
-def allocate(problem: AllocationProblem, settings: AllocationSettings, clock: Clock) -> Outcome:
+def allocate(
+    problem: AllocationProblem, settings: AllocationSettings, clock: Clock
+) -> AllocationOutcome:
     factory, effort, random = UnitFactory(problem.table), Effort(), Random(settings.seed)
     units = subscriber_units(problem, factory)
     run = allocator(problem, settings, factory, effort)
@@ -82,7 +84,7 @@ def allocate(problem: AllocationProblem, settings: AllocationSettings, clock: Cl
             uses_grape=settings.uses_grape,
             homes=_random_homes(problem, tree, random),
         )
-        return Outcome(traffic, effort.clusters, effort.closeness_evaluations)
+        return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations)
     tree = _built(problem, settings, units, factory, effort, run) if units else _lone(problem)
     traffic = finished(problem, tree, uses_grape=settings.uses_grape)
     notes: tuple[str, ...] = ()
@@ -98,7 +100,7 @@ def allocate(problem: AllocationProblem, settings: AllocationSettings, clock: Cl
         traffic, notes = improvement.improved(traffic)
     if units and settings.stay > 0:
         traffic = Staying(problem, units, factory, run, finish).chosen(traffic, settings.stay)
-    return Outcome(traffic, effort.clusters, effort.closeness_evaluations, notes)
+    return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations, notes)
 
 
 def finished(

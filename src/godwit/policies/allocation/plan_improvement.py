@@ -23,11 +23,11 @@ from random import Random
 
 from godwit.policies.allocation.capacity import BrokerFill, UnallocatableError
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.layer_joining import joined
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_layers import Layers
 from godwit.policies.allocation.overlay_tree import OverlayTree
-from godwit.policies.allocation.reading import AllocationProblem
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 #: What a move must save, so that rounding does not count as progress.

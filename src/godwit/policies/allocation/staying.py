@@ -29,13 +29,13 @@ from dataclasses import dataclass, replace
 
 from godwit.policies.allocation.capacity import BrokerCapacity, BrokerFill, UnallocatableError
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.layer_joining import joined
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_layers import Layers
 from godwit.policies.allocation.overlay_tree import OverlayTree, subscribers_in
 from godwit.policies.allocation.plan_improvement import score
-from godwit.policies.allocation.publisher_placement import Limits
-from godwit.policies.allocation.reading import AllocationProblem
+from godwit.policies.allocation.publisher_placement import BrokerLimits
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 #: Numbers of brokers that are tried.
@@ -43,7 +43,7 @@ SIZES_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedClients:
     """What a plan moves."""
 
     clients: int
@@ -66,7 +66,7 @@ class Staying:
         self._finish = finish
         table = problem.table
         self._bandwidths = [table.plain.bandwidth_bytes_s(s.profile) for s in problem.subscribers]
-        self._total = Moved(
+        self._total = MovedClients(
             len(problem.subscribers) + len(table.ids),
             sum(self._bandwidths) + sum(table.bandwidths_bytes_s),
         )
@@ -85,7 +85,7 @@ class Staying:
 
     # -- what moves ----------------------------------------------------------------------------
 
-    def moved(self, traffic: ExpectedTraffic) -> Moved:
+    def moved(self, traffic: ExpectedTraffic) -> MovedClients:
         clients, bandwidth = 0, 0.0
         for index, broker in traffic.tree.assignment():
             if self._problem.subscribers[index].broker not in (None, broker):
@@ -96,9 +96,9 @@ class Staying:
             if table.brokers[p] not in (None, broker):
                 clients += 1
                 bandwidth += table.bandwidths_bytes_s[p]
-        return Moved(clients, bandwidth)
+        return MovedClients(clients, bandwidth)
 
-    def _share(self, moved: Moved) -> float:
+    def _share(self, moved: MovedClients) -> float:
         total = self._total
         by_bandwidth = moved.bandwidth_bytes_s / (total.bandwidth_bytes_s or 1.0)
         return (moved.clients / (total.clients or 1) + by_bandwidth) / 2
@@ -261,7 +261,7 @@ def _tested_bytes_s(traffic: ExpectedTraffic, place: int) -> float:
 
 
 def _is_within_capacity(traffic: ExpectedTraffic) -> bool:
-    limits = Limits(traffic)
+    limits = BrokerLimits(traffic)
     return bool(
         (traffic.output_bytes_s < limits.capacities).all()
         and (traffic.input_per_s <= limits.rates_max * (1 + 1e-9)).all()

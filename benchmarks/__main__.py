@@ -11,6 +11,7 @@ import sys
 from rich.console import Console
 
 from benchmarks import (
+    allocation,
     channels,
     forwarding,
     ingest,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "placement": placement.rows,
     "offload": offload.rows,
     "planning": planning.rows,
+    "allocation": allocation.rows,
     "ingest": ingest.rows,
     "channels": channels.rows,
 }

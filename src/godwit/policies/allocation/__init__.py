@@ -1,0 +1,71 @@
+"""Allocation: the fewest brokers that carry all subscriptions, the tree above them, publishers.
+
+    make_plan(gathered, AllocationSettings(algorithm="cram-iou"))
+
+planner.py                make_plan: from what was gathered to a plan
+settings.py               the algorithm and its parameters
+gathered.py               what was gathered of a network, as a document
+plan.py                   a plan, as a document
+plan_writing.py           ... with expected loads, bounds and reasons
+gathered_reading.py       checks of what was gathered; the common window of each publisher
+packed_profiles.py        profiles as words of bits, and the load they cause
+units.py                  what is assigned as a whole: subscribers, clusters of them, brokers below
+capacity.py               the capacity test of a broker, and what is missing if all fail
+algorithms.py             the algorithms by name
+
+first_fit.py              each unit to the first broker with room
+fbf.py                    FBF: in random order
+bin_packing.py            BIN PACKING: the heaviest first
+
+cram.py                   CRAM: the closest units are merged as long as all have room
+closeness.py              INTERSECT, XOR, IOS and IOU, and their bounds
+gif_pool.py               GIFs: units with the same profile
+gif_profiles.py           their profiles as matrices
+gif_poset.py              which of them covers which
+partner_search.py         the closest partner of a GIF
+one_to_many.py            a GIF with several that it covers
+allocation_test.py        whether a merge leaves room for all
+
+baselines.py              the baselines by name
+manual.py                 MANUAL
+automatic.py              AUTOMATIC
+pairwise.py               PAIRWISE-K and PAIRWISE-N
+effort.py                 evaluations and clusters, counted
+
+overlay_tree.py           a tree of brokers and what they serve
+overlay_construction.py   the tree, layer by layer
+overlay_layers.py         the layers under construction
+overlay_optimisations.py  pure forwarders, children taken over, best fit
+layer_joining.py          a tree without further brokers
+expected_traffic.py       what every broker will receive and send
+publisher_placement.py    GRAPE on the finished tree
+allocation_bounds.py      lower bounds of brokers and traffic
+plan_improvement.py       a better plan by local search
+staying.py                a plan that moves fewer clients
+
+Pure: no I/O, no clock; what is random comes from a seed in the settings.
+"""
+
+from godwit.policies.allocation.capacity import UnallocatableError
+from godwit.policies.allocation.gathered import (
+    Gathered,
+    GatheredBroker,
+    GatheredPublisher,
+    GatheredSubscription,
+)
+from godwit.policies.allocation.plan import AllocationPlan, PlannedBroker
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import ALGORITHMS, AllocationSettings
+
+__all__ = [
+    "ALGORITHMS",
+    "AllocationPlan",
+    "AllocationSettings",
+    "Gathered",
+    "GatheredBroker",
+    "GatheredPublisher",
+    "GatheredSubscription",
+    "PlannedBroker",
+    "UnallocatableError",
+    "make_plan",
+]

@@ -11,6 +11,7 @@ from tests.sweeps import seeds
 from godwit.broker import stimuli
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Letter, Publication, SubscriptionId
+from godwit.content.values import Value
 from godwit.errors import UsageError
 from godwit.overlay.topology import Topology, chain, random_tree, star
 from godwit.policies.allocation.cbc import profiling_modules
@@ -21,7 +22,7 @@ from godwit.profile.bit_vector import BitVector
 from godwit.simulation.faults import Crash
 from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
-from godwit.simulation.resources import BrokerResources
+from godwit.simulation.resources import DEFAULT_RESOURCES, BrokerResources
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulated_gathering import SimulatedCroc, gather, with_modelled_delays
 from godwit.simulation.simulator import Simulator
@@ -52,7 +53,14 @@ class Received(Observer):
 class Scene:
     """Random clients in a network whose brokers have CBC."""
 
-    def __init__(self, topology: Topology, random: Random, *, length: int = 1_280) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        random: Random,
+        *,
+        length: int = 1_280,
+        resources: BrokerResources = DEFAULT_RESOURCES,
+    ) -> None:
         self.received, self.oracle = Received(), Oracle()
         self.random = random
         self.simulator = Simulator(
@@ -60,6 +68,7 @@ class Scene:
             seed=random.getrandbits(32),
             modules=profiling_modules(ProfilingSettings(vector_length=length)),
             observers=(self.received, self.oracle),
+            resources=resources,
             check=False,
         )
         self.length = length
@@ -95,7 +104,10 @@ class Scene:
                 self.simulator.at(at_s, self._publish, client)
 
     def _publish(self, client: SimulatedClient) -> None:
-        content = {"kind": self.random.randrange(KINDS), "size": self.random.randrange(100)}
+        content: dict[str, Value] = {
+            "kind": self.random.randrange(KINDS),
+            "size": self.random.randrange(100),
+        }
         client.publish(self.publishers[client], content)
 
     def wait(self, seconds: float) -> None:
@@ -222,7 +234,8 @@ def test_a_dead_broker_is_named_and_the_others_answer(victim: str) -> None:
 
 def test_a_broker_dies_in_the_middle_of_its_answer() -> None:
     """What it and those behind it have not said to the end does not count."""
-    scene = Scene(chain(3), Random(1))
+    slow = BrokerResources(output_bandwidth_bytes_s=100_000.0)
+    scene = Scene(chain(3), Random(1), resources=slow)
     for number in range(100):
         scene.subscriber(f"s{number}", "B3", 12)
     scene.subscriber("near", "B2", 1)

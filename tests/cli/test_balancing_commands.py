@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from godwit.api.balancing_api import BalancingAccount, DecisionView, OwnLoad, SessionView
 from godwit.cli import app
-from godwit.cli.load_balancing import _decisions, http_url, _lines, _obstacles
+from godwit.cli.load_balancing import _decisions, _lines, _obstacles, http_url
 from godwit.errors import UsageError
 from godwit.overlay.topology import star
 from godwit.policies.offload.settings import BalancingSettings

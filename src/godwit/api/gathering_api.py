@@ -6,8 +6,8 @@
 
 CROC begins a gathering at any broker, fetches pages until `is_complete`, and ends it.  Pages have
 numbers from 0; `received` says how many have arrived, so a fetch may be repeated.  If nothing is
-fetched for three times its `silence_s`, a gathering ends by itself.  A broker whose network file has
-no `[profiling]` answers 404.
+fetched for three times its `silence_s`, a gathering ends by itself.  A broker without `[profiling]`
+in its network file answers 404.
 """
 
 from __future__ import annotations

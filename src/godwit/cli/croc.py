@@ -15,7 +15,12 @@ import msgspec
 import typer
 
 from godwit.cli.croc_report import plan_text
-from godwit.cli.croc_sources import gather_live, read_profiles, with_missing_refused
+from godwit.cli.croc_sources import (
+    gather_live,
+    gathered_of_trace,
+    read_profiles,
+    with_missing_refused,
+)
 from godwit.cli.extras import needs
 from godwit.cli.options import Json, Secret
 from godwit.errors import UsageError
@@ -37,7 +42,6 @@ Where: TypeAlias = Annotated[
     typer.Argument(
         help="Network file, or HTTP addresses of brokers, http://HOST:PORT, which are tried in"
         " order.",
-        envvar="GODWIT_NETWORK",
         show_default=False,
     ),
 ]
@@ -66,7 +70,7 @@ def gather(
 ) -> None:
     r"""Ask all brokers of a running network what their clients receive.
 
-    Brokers need the table \[profiling] in their network file.  Brokers that do not answer are named,
+    Brokers need the table \[profiling] in their network file.  Those that do not answer are named,
     and the exit code is 1.
     """
     if not where:
@@ -157,7 +161,7 @@ def plan(
     if profiles is not None:
         gathered = read_profiles(profiles)
     elif trace is not None:
-        gathered = _from_trace(trace, capacities, master)
+        gathered = gathered_of_trace(trace, capacities, master)
     else:
         gathered = gather_live(where or [], timeout_s=timeout, secret=secret)
     made = make_plan(
@@ -186,12 +190,6 @@ def _show(
         return
     for line in plan_text(made, gathered):
         typer.echo(line)
-
-
-def _from_trace(trace: Path, capacities: Path | None, master: str) -> Gathered:
-    with needs("lab", "a trace"):
-        from godwit.cli.croc_sources import gathered_of_trace  # noqa: PLC0415
-    return gathered_of_trace(trace, capacities, master)
 
 
 def _write(path: Path, text: bytes) -> None:

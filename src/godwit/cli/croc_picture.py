@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
@@ -12,7 +13,7 @@ from godwit.errors import UsageError
 from godwit.policies.allocation.plan import AllocationPlan
 
 #: The same plan gives the same bytes.
-STYLE = {"font.size": 9, "svg.hashsalt": "godwit", "svg.fonttype": "none"}
+STYLE: dict[Any, Any] = {"font.size": 9, "svg.hashsalt": "godwit", "svg.fonttype": "none"}
 LEAF_WIDTH_IN, LEVEL_HEIGHT_IN, SIZE_IN_MAX = 1.1, 1.2, 60.0
 #: Above this utilisation a broker is drawn in a warning colour.
 FULL = 1.0

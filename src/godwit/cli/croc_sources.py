@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import typer
 import uvloop
 
+from godwit.cli.extras import needs
 from godwit.cli.load_balancing import http_url
 from godwit.errors import UnreachableError, UsageError
 from godwit.policies.allocation.cbc_pages import Answers
@@ -17,19 +19,21 @@ from godwit.policies.allocation.gathered import Gathered, GatheredBroker
 from godwit.protocol.addresses import address
 from godwit.runtime.settings import NetworkSettings, load_network
 
+S = TypeVar("S", bound=msgspec.Struct)
+
 
 def read_profiles(path: Path) -> Gathered:
     """A file as `godwit croc gather` writes it; errors name the file and the place in it."""
     return _decoded(path, Gathered)
 
 
-def _decoded(path: Path, kind: type[msgspec.Struct]) -> msgspec.Struct:
+def _decoded(path: Path, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path} is not JSON of the form that is needed: {error}") from None
 
 
 def with_missing_refused(gathered: Gathered, *, is_allowed: bool) -> Gathered:
@@ -134,10 +138,10 @@ class _Progress:
 
 
 def gathered_of_trace(folder: Path, capacities: Path | None, master: str) -> Gathered:
-    from godwit.lab.metrics.reading import read_trace  # noqa: PLC0415  Spark.
-    from godwit.lab.trace_profiles import gathered_from_trace  # noqa: PLC0415
-    from godwit.spark.session import spark_session  # noqa: PLC0415
-
+    with needs("lab", "a trace"):
+        from godwit.lab.metrics.reading import read_trace  # noqa: PLC0415  Spark.
+        from godwit.lab.trace_profiles import gathered_from_trace  # noqa: PLC0415
+        from godwit.spark.session import spark_session  # noqa: PLC0415
     if not folder.is_dir():
         raise UsageError(f"cannot read {folder}: no such folder")
     known = _capacities(capacities)
@@ -159,6 +163,4 @@ def _capacities(path: Path | None) -> dict[str, GatheredBroker] | dict[str, floa
     if path.suffix == ".toml":
         network = load_network(path)
         return {each.id: each.output_bandwidth_bytes_s for each in network.broker}
-    found = _decoded(path, _Capacities)
-    assert isinstance(found, _Capacities)
-    return {each.id: each for each in found.brokers}
+    return {each.id: each for each in _decoded(path, _Capacities).brokers}

@@ -54,13 +54,14 @@ def gathered_from_trace(
     publications = trace["handled"].where(
         (F.col("kind") == "Publication") & ~F.col("is_control") & ~F.col("from_broker")
     )
+    brokers = _brokers(trace, capacities)
     end_s = _end_s(trace)
     publishers = _publishers(publications, end_s)
     homes = {row["owner"]: row["broker"] for row in _homes(trace["handled"])}
     profiles = _profiles(trace, {each.id for each in publishers}, end_s)
     return Gathered(
         publishers=tuple(publishers),
-        brokers=tuple(_brokers(trace, capacities)),
+        brokers=tuple(brokers),
         subscriptions=tuple(
             _subscription(client, profiles.get(client, {}), homes[client])
             for client in sorted(homes)
@@ -70,14 +71,13 @@ def gathered_from_trace(
 
 def _end_s(trace: Mapping[str, DataFrame]) -> float:
     """Just behind the last row."""
-    times = [
-        trace[name].agg(F.max("time_s").alias("end_s")).first()
-        for name in ("handled", "delivered", "gauges")
-    ]
-    found = [row["end_s"] for row in times if row is not None and row["end_s"] is not None]
-    if not found:
+    times = trace["handled"].select("time_s")
+    for name in ("delivered", "gauges"):
+        times = times.union(trace[name].select("time_s"))
+    last = times.agg(F.max("time_s").alias("end_s")).first()
+    if last is None or last["end_s"] is None:
         raise UsageError("the trace is empty: nothing was handled")
-    return float(max(found))
+    return float(last["end_s"])
 
 
 # -- publishers --------------------------------------------------------------------------------
@@ -187,9 +187,7 @@ def _brokers(
         .collect()
     ):
         gauges.setdefault(row["broker"], []).append(row)
-    links = (
-        trace["handled"].where("from_broker").select("broker", "came_from").distinct().collect()
-    )
+    links = trace["handled"].where("from_broker").select("broker", "came_from").distinct().collect()
     names = {*gauges, *(row["broker"] for row in links), *(row["came_from"] for row in links)}
     unknown = sorted(names - set(capacities))
     if unknown:

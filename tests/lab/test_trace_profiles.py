@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from godwit.cli import app
 from godwit.content.filters import Filter
 from godwit.errors import UsageError
 from godwit.lab.metrics.reading import read_trace
@@ -17,7 +20,9 @@ from godwit.overlay.topology import balanced_tree
 from godwit.policies.allocation.cbc import profiling_modules
 from godwit.policies.allocation.cbc_pages import bit_text
 from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.plan import AllocationPlan
 from godwit.profile.bit_vector import BitVector
+from godwit.runtime.settings import BrokerSettings, NetworkSettings, dump_network
 from godwit.simulation.resources import BrokerResources
 from godwit.simulation.simulated_gathering import gather
 from godwit.simulation.simulation_trace import SimulationTrace
@@ -136,3 +141,20 @@ def test_a_sampled_trace_is_refused(spark: SparkSession, tmp_path: Path) -> None
     given = {each.id: each for each in gathered.brokers}
     with pytest.raises(UsageError, match=r"one of 5 publications of p0: .* `sample_every = 1`"):
         gathered_from_trace(read_trace(spark, tmp_path), given)
+
+
+def test_a_plan_from_a_trace(spark: SparkSession, run: tuple[Path, Gathered]) -> None:
+    """By the command; it uses the session that there is."""
+    folder, gathered = run
+    brokers = [
+        BrokerSettings(id=each.id, output_bandwidth_bytes_s=each.output_bandwidth_bytes_s)
+        for each in gathered.brokers
+    ]
+    capacities = folder / "network.toml"
+    capacities.write_text(dump_network(NetworkSettings(broker=brokers)))
+    assert spark.sparkContext.master == "local[*]"
+    arguments = ["croc", "plan", "--trace", str(folder), "--master", "local[*]", "--json"]
+    arguments += ["--capacities", str(capacities), "--algorithm", "bin-packing"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    plan = msgspec.json.decode(result.output, type=AllocationPlan)
+    assert set(plan.assignment) == {str(each.client) for each in gathered.subscriptions}

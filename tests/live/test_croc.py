@@ -50,13 +50,15 @@ class Listener:
         """Sequence numbers, and numbers of ticks."""
 
     async def listen(self, ready: asyncio.Event) -> None:
-        async with self.client.subscribe("class = 'TICK' and n > 100") as large:
-            async with self.client.subscribe("class = 'TICK'") as events:
-                await large.in_effect()
-                await events.in_effect()
-                ready.set()
-                async for event in events:
-                    self.received.append((event.sequence, int(event.content["n"])))
+        async with (
+            self.client.subscribe("class = 'TICK' and n > 100") as large,
+            self.client.subscribe("class = 'TICK'") as events,
+        ):
+            await large.in_effect()
+            await events.in_effect()
+            ready.set()
+            async for event in events:
+                self.received.append((event.sequence, int(event.content["n"])))
 
     def expected(self) -> set[frozenset[int]]:
         """The last LENGTH publications that each of the two subscriptions received."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+from random import Random
 
-from godwit.broker.stimuli import Hop, LocalClient, Module, Neighbour
+import pytest
+from tests.sweeps import seeds
+
+from godwit.broker.stimuli import LocalClient, Module, Neighbour
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, SubscriptionId
 from godwit.errors import UsageError
-from godwit.policies.allocation.cbc_profiles import TRIED_MAX, DeliveryProfiles
+from godwit.policies.allocation.cbc_profiles import (
+    NOTED_MAX,
+    PUBLICATION_WEIGHT,
+    TRIED_MAX,
+    DeliveryProfiles,
+)
 from godwit.policies.allocation.cbc_settings import LENGTH_MAX, ProfilingSettings
-
-HERE = LocalClient("alice")
+from godwit.profile.bit_vector import BitVector
 
 
 class Scene:
@@ -31,15 +38,30 @@ class Scene:
         self.profiles.refresh(client)
 
     def deliver(
-        self, sequence: int, *to: Hop, size: int = 0, publisher: str = "p", now_s: float = 0.0
+        self, sequence: int, *to: str, size: int = 0, publisher: str = "p", now_s: float = 0.0
     ) -> None:
-        publication = Publication(
+        publication = self.publication(sequence, size, publisher)
+        self.profiles.record(
+            publication, publisher, tuple(map(LocalClient, to or ("alice",))), now_s
+        )
+
+    def publication(self, sequence: int, size: int = 0, publisher: str = "p") -> Publication:
+        return Publication(
             publisher=publisher,
             sequence=sequence,
             advertisement=AdvertisementId(f"{publisher}/a"),
             content={"size": size},
         )
-        self.profiles.record(publication, publisher, to or (HERE,), now_s)
+
+    @property
+    def vectors(self) -> dict[str, dict[str, BitVector]]:
+        return {
+            each.id: {
+                name: BitVector(vector.first, vector.length, vector.bits)
+                for name, vector in each.vectors.items()
+            }
+            for each in self.profiles.subscriptions()
+        }
 
     @property
     def ids(self) -> dict[str, dict[str, list[int]]]:
@@ -65,8 +87,13 @@ def test_only_deliveries_count() -> None:
     scene = Scene()
     scene.hold("alice", a="size >= 0")
     scene.hold("bob", b="size >= 0")
-    scene.deliver(1, Neighbour("B2"), Module("cbc"))
-    scene.deliver(2, Neighbour("B2"), LocalClient("bob"))
+    scene.deliver(2, "bob")
+    scene.deliver(3, "someone")
+    for many in (False, True):  # A loop, or arrays.
+        for sequence in range(4, 104 if many else 5):
+            publication = scene.publication(sequence)
+            to = (Neighbour("alice"), Module("alice"), Neighbour("bob"))
+            scene.profiles.record(publication, "p", to, 0.0)
     assert scene.ids == {"alice/a": {}, "bob/b": {"p": [2]}}
 
 
@@ -139,11 +166,62 @@ def test_memory_is_bounded_and_the_idle_go_first() -> None:
     for number in range(100):
         scene.deliver(1, publisher="busy", now_s=number)
         scene.deliver(1, publisher=f"p{number}", now_s=number)
-        assert scene.profiles.count == len(scene.ids["alice/a"]) <= 20
+        recorded = scene.ids["alice/a"]
+        assert scene.profiles.count == len(recorded) <= 20
     kept = scene.ids["alice/a"]
     assert "busy" in kept
     assert [f"p{number}" for number in range(82, 100)] == [name for name in kept if name != "busy"]
     assert scene.profiles.dropped == 101 - scene.profiles.count
+
+
+@pytest.mark.parametrize("seed", range(seeds(40, whole=1_000)))
+def test_recording_in_batches_is_recording_one_by_one(seed: int) -> None:
+    """Gaps, restarts from lower numbers, changes of subscriptions and reading in between."""
+    random = Random(seed)
+    length = random.choice((3, 64, 300, 1_280))
+    scene = Scene(length=length, vectors_max=10_000)
+    plain: dict[str, dict[str, BitVector]] = {}
+    held: dict[str, dict[str, int]] = {}
+
+    def change(client: str) -> None:
+        limits = {f"{client}/{word}": random.randrange(10) for word in range(random.randint(0, 11))}
+        held[client] = limits
+        scene.hold(client, **{id[2:]: f"size >= {limit}" for id, limit in limits.items()})
+        for id in [id for id in plain if id.startswith(client)]:
+            del plain[id]
+        plain.update({id: {} for id in limits})
+
+    sequences = {"p": 0, "q": 5_000}
+    for name in "ab":
+        change(name)
+    for _ in range(random.choice((50, 600))):
+        publisher, size = random.choice("ppq"), random.randrange(10)
+        sequence = sequences[publisher]
+        sequences[publisher] += random.choice((1, 1, 1, 2, 400))
+        clients = [name for name in "ab" if any(size >= limit for limit in held[name].values())]
+        if clients:
+            scene.deliver(sequence, *clients, size=size, publisher=publisher)
+        for name in clients:
+            for id, limit in held[name].items():
+                if size >= limit:
+                    new = BitVector(sequence, length)
+                    plain[id].setdefault(publisher, new).record(sequence)
+        if random.random() < 0.02:
+            change(random.choice("ab"))
+        if random.random() < 0.02:
+            assert scene.vectors == plain, f"seed {seed}"
+    assert scene.vectors == plain, f"seed {seed}"
+
+
+def test_what_is_noted_is_bounded() -> None:
+    scene = Scene(vectors_max=10_000)
+    scene.hold("alice", a="size >= 0", b="size > 5")
+    room = NOTED_MAX // PUBLICATION_WEIGHT
+    for number in range(2 * room):
+        scene.deliver(number // 1_000, publisher=f"p{number % 1_000}")
+        assert scene.profiles._noted < NOTED_MAX + 2 * PUBLICATION_WEIGHT
+    noted = [len(batch.contents) for batch in scene.profiles._batches.values()]
+    assert room / 2 < sum(noted) <= room
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,11 @@ class Cbc(PolicyModule):
     ) -> Iterable[Request]:
         if publication.is_control:  # B1
             return ()
-        publisher = incarnation_of(publication)
         if type(last_hop) is LocalClient:
-            self._meter(publication, publisher, now_s)
-        self._profiles.record(publication, publisher, destinations, now_s)
+            self._meter(publication, incarnation_of(publication), now_s)
+        if LocalClient in map(type, destinations):
+            publisher = incarnation_of(publication)
+            self._profiles.record(publication, publisher, destinations, now_s)
         return ()
 
     def _meter(self, publication: Publication, publisher: str, now_s: float) -> None:
@@ -145,7 +146,7 @@ class Cbc(PolicyModule):
 
     def _own_pages(self, asked: list[Neighbour], now_s: float) -> Iterator[bytes]:
         # What there is now; what a subscription received is read when its page is made.
-        subscriptions = list(self._profiles.subscriptions())
+        subscriptions = self._profiles.subscriptions()
         return pages(self._view.broker, self._entries(asked, subscriptions, now_s))
 
     def _entries(
@@ -183,7 +184,7 @@ class Cbc(PolicyModule):
         return {
             "broker": self._view.broker,
             "vector_length": self._settings.vector_length,
-            "subscriptions": sum(1 for _ in self._profiles.subscriptions()),
+            "subscriptions": len(self._profiles.subscriptions()),
             "vectors": self._profiles.count,
             "vectors_max": self._settings.vectors_max,
             "vectors_dropped": self._profiles.dropped,

@@ -10,16 +10,25 @@ Departs  1. A client receives a publication once, however many of its subscripti
          3. Vectors are bounded in number.  Beyond `vectors_max`, those that have received nothing
             for the longest time go, a tenth at once, and are counted.
          4. Subscriptions to control classes have no profile: their traffic follows the brokers.
-Tested   tests/policies/allocation/test_cbc_profiles.py.
+         5. Up to BATCH_WIDTH publications of a publisher are noted with their destinations, and
+            recorded together: shifting a long vector for each delivery would take the broker
+            several times as long.  The result is that of recording them one by one.
+Tested   tests/policies/allocation/test_cbc_profiles.py: also against recording one by one.
 
 D1  A vector belongs to one use of a subscription id: what is subscribed again begins without bits.
 D2  There are at most `vectors_max` vectors, and a profile for each subscription that is held now.
+D3  At most NOTED_MAX destinations are noted and not recorded, where a publication counts as
+    PUBLICATION_WEIGHT of them; reading records them first.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nsmallest
+from itertools import chain
+
+import numpy as np
 
 from godwit.broker.stimuli import Hop, LocalClient
 from godwit.content.filters import Filter
@@ -30,6 +39,13 @@ from godwit.profile.bit_vector import BitVector
 
 #: Filters of one client that are tried one by one; more are in an index.
 TRIED_MAX = 8
+#: Publications of one publisher that are recorded together.
+BATCH_WIDTH = 512
+#: What is noted of all publishers, at most.
+NOTED_MAX = 131_072
+PUBLICATION_WEIGHT = 16
+#: Fewer destinations are recorded by a loop: arrays would take longer.
+LOOPED_MAX = 64
 #: The share of vectors that is dropped at once: sorting them for each would take too long.
 DROPPED_SHARE = 0.1
 
@@ -40,7 +56,17 @@ class DeliveryVector(BitVector):
     __slots__ = ("touched_s",)
 
     touched_s: float
-    """When something was delivered last."""
+    """When something was recorded last."""
+
+    def record_mask(self, base: int, mask: int) -> None:
+        """As `record` for `base` and each bit of the mask, in order."""
+        last = base + mask.bit_length() - 1
+        shift = last - self.first - self.length + 1
+        if shift > 0:
+            self.bits >>= shift
+            self.first += shift
+        offset = base - self.first
+        self.bits |= mask << offset if offset >= 0 else mask >> -offset
 
 
 class LocalSubscription:
@@ -75,6 +101,55 @@ class _Subscriber:
         return [self.subscriptions[number] for number in self._index.match(content)]
 
 
+class _Rows(dict[Hop, int]):
+    """Numbers destinations in the order in which they are met."""
+
+    def __missing__(self, hop: Hop) -> int:
+        row = self[hop] = len(self)
+        return row
+
+
+class _Batch:
+    """Publications of one publisher that are noted: offset i stands for number `base` + i."""
+
+    __slots__ = ("base", "contents", "destinations", "last_s", "offsets", "weight")
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.offsets: list[int] = []
+        self.destinations: list[Sequence[Hop]] = []
+        self.contents: dict[int, Record] = {}
+        """By offset, for clients whose subscriptions must be told apart."""
+        self.weight = 0
+        self.last_s = 0.0
+
+    def masks(self) -> Iterator[tuple[str, int]]:
+        """For each client what was delivered to it: bit i for offset i."""
+        if self.weight - PUBLICATION_WEIGHT * len(self.offsets) <= LOOPED_MAX:
+            yield from self._few_masks()
+            return
+        rows = _Rows()
+        met = np.fromiter(
+            map(rows.__getitem__, chain.from_iterable(self.destinations)), dtype=np.intp
+        )
+        columns = np.repeat(self.offsets, list(map(len, self.destinations)))
+        matrix = np.zeros((len(rows), max(self.offsets) + 1), dtype=np.bool_)
+        matrix[met, columns] = True
+        packed = np.packbits(matrix, axis=1, bitorder="little")
+        width, body = packed.shape[1], packed.tobytes()
+        for row, hop in enumerate(rows):
+            if type(hop) is LocalClient:
+                yield hop.name, int.from_bytes(body[row * width : (row + 1) * width], "little")
+
+    def _few_masks(self) -> Iterator[tuple[str, int]]:
+        masks: dict[str, int] = {}
+        for offset, destinations in zip(self.offsets, self.destinations, strict=True):
+            for hop in destinations:
+                if type(hop) is LocalClient:
+                    masks[hop.name] = masks.get(hop.name, 0) | 1 << offset
+        yield from masks.items()
+
+
 class DeliveryProfiles:
     """The profiles of the subscriptions of one broker's clients."""
 
@@ -89,6 +164,11 @@ class DeliveryProfiles:
         self._length = vector_length
         self._vectors_max = vectors_max
         self._subscribers: dict[str, _Subscriber] = {}
+        self._several = 0
+        """Clients with several subscriptions."""
+        self._batches: dict[str, _Batch] = {}
+        """By publisher; the one that began first comes first."""
+        self._noted = 0
         self.count = 0
         """Vectors at present."""
         self.dropped = 0
@@ -99,33 +179,71 @@ class DeliveryProfiles:
     ) -> None:
         """The broker delivered a publication to those of `destinations` that are clients."""
         sequence = publication.sequence
-        subscribers = self._subscribers
-        for hop in destinations:
-            if type(hop) is not LocalClient:
-                continue
-            subscriber = subscribers.get(hop.name) or self.refresh(hop.name)
-            only = subscriber.only
-            for each in subscriber.matched_by(publication.content) if only is None else (only,):
-                vector = each.vectors.get(publisher)
-                if vector is None:
-                    vector = self._new_vector(each, publisher, sequence)
-                vector.touched_s = now_s
-                vector.record(sequence)
+        if self._noted >= NOTED_MAX:  # D3
+            self._record_batch(next(iter(self._batches)))
+        batch = self._batches.get(publisher)
+        if batch is None or not 0 <= sequence - batch.base < BATCH_WIDTH:
+            batch = self._next_batch(publisher, sequence)
+        offset = sequence - batch.base
+        batch.offsets.append(offset)
+        batch.destinations.append(destinations)
+        if self._several:
+            batch.contents[offset] = publication.content
+        batch.last_s = now_s
+        weight = PUBLICATION_WEIGHT + len(destinations)
+        batch.weight += weight
+        self._noted += weight
 
-    def _new_vector(
-        self, subscription: LocalSubscription, publisher: str, first: int
-    ) -> DeliveryVector:
-        if self.count >= self._vectors_max:
-            self._drop_idle()
-        self.count += 1
-        vector = subscription.vectors[publisher] = DeliveryVector(first, self._length)
-        return vector
+    def _next_batch(self, publisher: str, base: int) -> _Batch:
+        """A new batch; the last one of the publisher is recorded."""
+        if publisher in self._batches:
+            self._record_batch(publisher)
+        batch = self._batches[publisher] = _Batch(base)
+        return batch
+
+    def _record_all(self) -> None:
+        for publisher in list(self._batches):
+            self._record_batch(publisher)
+
+    def _record_batch(self, publisher: str) -> None:
+        batch = self._batches.pop(publisher)
+        self._noted -= batch.weight
+        for client, mask in batch.masks():
+            self._record_mask(client, publisher, batch, mask)
+
+    def _record_mask(self, client: str, publisher: str, batch: _Batch, mask: int) -> None:
+        subscriber = self._subscribers.get(client)
+        if subscriber is None:
+            return  # It has subscriptions to control classes only.
+        if subscriber.only is not None:
+            self._add(subscriber.only, publisher, batch, mask)
+            return
+        masks: defaultdict[LocalSubscription, int] = defaultdict(int)
+        for offset, content in batch.contents.items():
+            if mask >> offset & 1:
+                for each in subscriber.matched_by(content):
+                    masks[each] |= 1 << offset
+        for each, own in masks.items():
+            self._add(each, publisher, batch, own)
+
+    def _add(
+        self, subscription: LocalSubscription, publisher: str, batch: _Batch, mask: int
+    ) -> None:
+        vector = subscription.vectors.get(publisher)
+        if vector is None:
+            if self.count >= self._vectors_max:
+                self._drop_idle()
+            self.count += 1
+            first = batch.base + (mask & -mask).bit_length() - 1
+            vector = subscription.vectors[publisher] = DeliveryVector(first, self._length)
+        vector.touched_s = batch.last_s
+        vector.record_mask(batch.base, mask)
 
     def _drop_idle(self) -> None:
         """Make room (D2)."""
         all_of_them = [
             (vector.touched_s, number, each, publisher)
-            for number, each in enumerate(self.subscriptions())
+            for number, each in enumerate(self._recorded())
             for publisher, vector in each.vectors.items()
         ]
         number = max(1, int(DROPPED_SHARE * self._vectors_max))
@@ -138,9 +256,11 @@ class DeliveryProfiles:
 
     # -- clients -------------------------------------------------------------------------------
 
-    def refresh(self, client: str) -> _Subscriber:
-        """The client has subscribed or unsubscribed, or is new: keep what it still holds (D1)."""
-        before = self._subscribers.get(client)
+    def refresh(self, client: str) -> None:
+        """The client has subscribed, unsubscribed or left: keep what it still holds (D1)."""
+        if client in self._subscribers:  # What was noted is for what it held.
+            self._record_all()
+        before = self._subscribers.pop(client, None)
         known = {} if before is None else {each.id: each for each in before.subscriptions}
         held = []
         for id, filter in self._subscriptions_of(client).items():
@@ -152,13 +272,17 @@ class DeliveryProfiles:
             else:
                 held.append(LocalSubscription(client, id, filter))
         self.count -= sum(len(each.vectors) for each in known.values())
-        subscriber = self._subscribers[client] = _Subscriber(held)
-        if not held:
-            del self._subscribers[client]
-        return subscriber
+        self._several += (len(held) > 1) - (before is not None and before.only is None)
+        if held:
+            self._subscribers[client] = _Subscriber(held)
 
     # -- reading -------------------------------------------------------------------------------
 
-    def subscriptions(self) -> Iterator[LocalSubscription]:
+    def subscriptions(self) -> list[LocalSubscription]:
+        """All of them, with all that was delivered."""
+        self._record_all()
+        return list(self._recorded())
+
+    def _recorded(self) -> Iterator[LocalSubscription]:
         for subscriber in self._subscribers.values():
             yield from subscriber.subscriptions

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
+from godwit.policies.allocation.baselines import baseline
 from godwit.policies.allocation.bin_packing import bin_packing
 from godwit.policies.allocation.capacity import (
     BrokerCapacity,
     UnallocatableError,
     explain_no_room,
 )
+from godwit.policies.allocation.closeness import ClosenessMetric
+from godwit.policies.allocation.cram import Cram
+from godwit.policies.allocation.effort import Effort
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.fbf import fastest_broker_first
 from godwit.policies.allocation.first_fit import Packed
@@ -32,6 +36,14 @@ from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 Clock: TypeAlias = Callable[[], float]
 
 
+METRICS = {
+    AllocationAlgorithm.CRAM_INTERSECT: ClosenessMetric.INTERSECT,
+    AllocationAlgorithm.CRAM_XOR: ClosenessMetric.XOR,
+    AllocationAlgorithm.CRAM_IOS: ClosenessMetric.IOS,
+    AllocationAlgorithm.CRAM_IOU: ClosenessMetric.IOU,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     traffic: ExpectedTraffic
@@ -43,14 +55,6 @@ class Outcome:
     """What the search for a better plan changed."""
 
 
-class Effort:
-    """What an algorithm did."""
-
-    def __init__(self) -> None:
-        self.closeness_evaluations = 0
-        self.clusters = 0
-
-
 def subscriber_units(problem: AllocationProblem, factory: UnitFactory) -> list[AllocationUnit]:
     return [
         factory.subscriber(index, subscriber.profile, len(subscriber.subscriptions))
@@ -59,15 +63,23 @@ def subscriber_units(problem: AllocationProblem, factory: UnitFactory) -> list[A
 
 
 def allocate(problem: AllocationProblem, settings: AllocationSettings, clock: Clock) -> Outcome:
-    factory, effort = UnitFactory(problem.table), Effort()
+    factory, effort, random = UnitFactory(problem.table), Effort(), Random(settings.seed)
     units = subscriber_units(problem, factory)
-    if not units:
-        tree = _without_subscriptions(problem)
-    else:
+    if settings.is_baseline:
+        tree = baseline(problem, settings, units, factory, effort, random)
+    elif units:
         tree = _built(problem, settings, units, factory, effort)
+    else:
+        tree = _without_subscriptions(problem)
     traffic = ExpectedTraffic(tree, problem.subscribers, problem.table)
-    if settings.relocate_publishers:
+    if settings.is_baseline:
+        for p in range(len(problem.table.ids)):
+            traffic.move(p, random.randrange(len(tree.order)))
+    for p, broker in pinned(problem, tree).items():
+        traffic.move(p, traffic.places[broker])
+    if settings.uses_grape:
         place_publishers(traffic, pinned(problem, tree))
+    traffic.recount()
     return Outcome(traffic, effort.clusters, effort.closeness_evaluations)
 
 
@@ -79,9 +91,19 @@ def allocator(
     table = problem.table
 
     def allocated(units: Sequence[AllocationUnit], brokers: Sequence[BrokerCapacity]) -> Packed:
-        if settings.algorithm_kind is AllocationAlgorithm.FBF:
+        kind = settings.algorithm_kind
+        if kind is AllocationAlgorithm.FBF:
             return fastest_broker_first(units, brokers, table, random)
-        return bin_packing(units, brokers, table)
+        if kind is AllocationAlgorithm.BIN_PACKING:
+            return bin_packing(units, brokers, table)
+        cram = Cram(
+            units, brokers, table, factory, METRICS[kind],
+            is_exact=settings.search == "exact", keeps_fewest=settings.keep == "fewest",
+            one_to_many=settings.one_to_many,
+        )  # fmt: skip
+        packed = cram.run()
+        effort.closeness_evaluations += cram.search.evaluations
+        return packed
 
     return allocated
 

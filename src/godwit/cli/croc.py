@@ -56,6 +56,45 @@ WithoutMissing: TypeAlias = Annotated[
     typer.Option("--without-missing", help="Go on without the brokers that have not answered."),
 ]
 
+Profiles: TypeAlias = Annotated[
+    Path | None, typer.Option(help="File that `godwit croc gather` has written.")
+]
+Trace: TypeAlias = Annotated[Path | None, typer.Option(help="Folder with the trace of a run.")]
+Master: TypeAlias = Annotated[
+    str, typer.Option(help="Spark master for --trace: local\\[*] or spark://HOST:PORT.")
+]
+Capacities: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="For --trace: network file, or JSON file with `brokers`, that has the output bandwidth"
+        " of each broker."
+    ),
+]
+Algorithm: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="cram-iou, cram-ios, cram-xor, cram-intersect, bin-packing, fbf, pairwise-k,"
+        " pairwise-n, manual or automatic."
+    ),
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of algorithms that draw random numbers.")]
+SearchRule: TypeAlias = Annotated[
+    Literal["exact", "stop-rule"],
+    typer.Option(help="How CRAM prunes its search: exactly, or as the thesis does."),
+]
+Improve: TypeAlias = Annotated[
+    float, typer.Option(min=0, help="Seconds for improving the plan by local search.")
+]
+Stay: TypeAlias = Annotated[
+    float, typer.Option(min=0, max=1, help="From 0, the best plan, to 1, the fewest clients move.")
+]
+PlanFile: TypeAlias = Annotated[
+    Path | None, typer.Option(help="File for the plan, as JSON, beside what is printed.")
+]
+Picture: TypeAlias = Annotated[
+    Path | None, typer.Option(help="File for a picture of tree and loads: .svg or .png.")
+]
+
 
 @croc.command()
 def gather(
@@ -98,47 +137,19 @@ def _summary(gathered: Gathered) -> str:
 @croc.command()
 def plan(
     where: Where = None,
-    profiles: Annotated[
-        Path | None, typer.Option(help="File that `godwit croc gather` has written.")
-    ] = None,
-    trace: Annotated[Path | None, typer.Option(help="Folder with the trace of a run.")] = None,
-    master: Annotated[
-        str, typer.Option(help="Spark master for --trace: local\\[*] or spark://HOST:PORT.")
-    ] = "local[*]",
-    capacities: Annotated[
-        Path | None,
-        typer.Option(
-            help="For --trace: network file, or JSON file with `brokers`, that has the output"
-            " bandwidth of each broker."
-        ),
-    ] = None,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            help="cram-iou, cram-ios, cram-xor, cram-intersect, bin-packing, fbf, pairwise-k,"
-            " pairwise-n, manual or automatic."
-        ),
-    ] = "cram-iou",
-    seed: Annotated[int, typer.Option(help="Seed of algorithms that draw random numbers.")] = 0,
-    search: Annotated[
-        Literal["exact", "stop-rule"],
-        typer.Option(help="How CRAM prunes its search: exactly, or as the thesis does."),
-    ] = "exact",
-    improve: Annotated[
-        float, typer.Option(min=0, help="Seconds for improving the plan by local search.")
-    ] = 0.0,
-    stay: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="From 0, the best plan, to 1, the fewest clients move."),
-    ] = 0.0,
+    profiles: Profiles = None,
+    trace: Trace = None,
+    master: Master = "local[*]",
+    capacities: Capacities = None,
+    algorithm: Algorithm = "cram-iou",
+    seed: Seed = 0,
+    search: SearchRule = "exact",
+    improve: Improve = 0.0,
+    stay: Stay = 0.0,
     without_missing: WithoutMissing = False,
     json: Json = False,
-    output: Annotated[
-        Path | None, typer.Option(help="File for the plan, as JSON, beside what is printed.")
-    ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="File for a picture of tree and loads: .svg or .png.")
-    ] = None,
+    output: PlanFile = None,
+    picture: Picture = None,
     timeout: Timeout = 10.0,
     secret: Secret = "",
 ) -> None:

@@ -24,7 +24,7 @@ D3  At most NOTED_MAX destinations are noted and not recorded, where a publicati
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 from itertools import chain
 
@@ -82,23 +82,42 @@ class LocalSubscription:
 
 
 class _Subscriber:
-    """The subscriptions of one client; `only` if it has one."""
+    """The subscriptions of one client."""
 
     __slots__ = ("_index", "only", "subscriptions")
 
-    def __init__(self, subscriptions: list[LocalSubscription]) -> None:
-        self.subscriptions = subscriptions
-        self.only = subscriptions[0] if len(subscriptions) == 1 else None
-        self._index: MatchingIndex[int] | None = None
-        if len(subscriptions) > TRIED_MAX:
+    def __init__(self) -> None:
+        self.subscriptions: dict[SubscriptionId, LocalSubscription] = {}
+        self.only: LocalSubscription | None = None
+        """If there is one."""
+        self._index: MatchingIndex[SubscriptionId] | None = None
+
+    def add(self, subscription: LocalSubscription) -> None:
+        self.subscriptions[subscription.id] = subscription
+        if self._index is not None:
+            self._index.add(subscription.id, subscription.filter)
+        elif len(self.subscriptions) > TRIED_MAX:
             self._index = MatchingIndex()
-            for number, subscription in enumerate(subscriptions):
-                self._index.add(number, subscription.filter)
+            for each in self.subscriptions.values():
+                self._index.add(each.id, each.filter)
+        self._find_only()
+
+    def remove(self, id: SubscriptionId) -> LocalSubscription | None:
+        removed = self.subscriptions.pop(id, None)
+        if removed is not None and self._index is not None:
+            self._index.remove(id)
+        self._find_only()
+        return removed
+
+    def _find_only(self) -> None:
+        is_one = len(self.subscriptions) == 1
+        self.only = next(iter(self.subscriptions.values())) if is_one else None
 
     def matched_by(self, content: Record) -> Sequence[LocalSubscription]:
         if self._index is None:
-            return [each for each in self.subscriptions if each.filter.matches_checked(content)]
-        return [self.subscriptions[number] for number in self._index.match(content)]
+            held = self.subscriptions.values()
+            return [each for each in held if each.filter.matches_checked(content)]
+        return [self.subscriptions[id] for id in self._index.match(content)]
 
 
 class _Rows(dict[Hop, int]):
@@ -153,14 +172,7 @@ class _Batch:
 class DeliveryProfiles:
     """The profiles of the subscriptions of one broker's clients."""
 
-    def __init__(
-        self,
-        subscriptions_of: Callable[[str], Mapping[SubscriptionId, Filter]],
-        *,
-        vector_length: int,
-        vectors_max: int,
-    ) -> None:
-        self._subscriptions_of = subscriptions_of
+    def __init__(self, *, vector_length: int, vectors_max: int) -> None:
         self._length = vector_length
         self._vectors_max = vectors_max
         self._subscribers: dict[str, _Subscriber] = {}
@@ -256,25 +268,29 @@ class DeliveryProfiles:
 
     # -- clients -------------------------------------------------------------------------------
 
-    def refresh(self, client: str) -> None:
-        """The client has subscribed, unsubscribed or left: keep what it still holds (D1)."""
-        if client in self._subscribers:  # What was noted is for what it held.
+    def change(self, client: str, id: SubscriptionId, filter: Filter | None) -> None:
+        """The client has subscribed, or unsubscribed if there is no filter (D1)."""
+        subscriber = self._subscribers.get(client)
+        if subscriber is None:
+            subscriber = self._subscribers[client] = _Subscriber()
+        elif self._noted:  # What was noted is for what it held.
             self._record_all()
-        before = self._subscribers.pop(client, None)
-        known = {} if before is None else {each.id: each for each in before.subscriptions}
-        held = []
-        for id, filter in self._subscriptions_of(client).items():
-            if is_control_filter(filter):
-                continue
-            kept = known.get(id)
-            if kept is not None and kept.filter is filter:
-                held.append(known.pop(id))
-            else:
-                held.append(LocalSubscription(client, id, filter))
-        self.count -= sum(len(each.vectors) for each in known.values())
-        self._several += (len(held) > 1) - (before is not None and before.only is None)
-        if held:
-            self._subscribers[client] = _Subscriber(held)
+        self._several -= len(subscriber.subscriptions) > 1
+        removed = subscriber.remove(id)
+        if removed is not None:
+            self.count -= len(removed.vectors)
+        if filter is not None and not is_control_filter(filter):
+            subscriber.add(LocalSubscription(client, id, filter))
+        self._several += len(subscriber.subscriptions) > 1
+        if not subscriber.subscriptions:
+            del self._subscribers[client]
+
+    def forget(self, client: str) -> None:
+        """The client has left."""
+        subscriber = self._subscribers.get(client)
+        if subscriber is not None:
+            for id in list(subscriber.subscriptions):
+                self.change(client, id, None)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -285,4 +301,4 @@ class DeliveryProfiles:
 
     def _recorded(self) -> Iterator[LocalSubscription]:
         for subscriber in self._subscribers.values():
-            yield from subscriber.subscriptions
+            yield from subscriber.subscriptions.values()

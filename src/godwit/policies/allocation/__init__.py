@@ -40,6 +40,8 @@ layer_joining.py          a tree without further brokers
 expected_traffic.py       what every broker will receive and send
 publisher_placement.py    GRAPE on the finished tree
 allocation_bounds.py      lower bounds of brokers and traffic
+plan_improvement.py       a better plan by local search
+staying.py                a plan that moves fewer clients
 
 cbc.py                    CBC: the module of a broker that profiles its clients and answers CROC
 cbc_settings.py           its settings: the table `[profiling]` of network files

@@ -107,7 +107,8 @@ def _reason(problem: AllocationProblem, traffic: ExpectedTraffic, place: int) ->
     publishers = [p for p, home in enumerate(traffic.homes) if home == place]
     if publishers:
         names = _listed([traffic.table.ids[p] for p in publishers])
-        sentences.append(f"publishers {names} cause the least traffic here")
+        verb = "publisher {} causes" if len(publishers) == 1 else "publishers {} cause"
+        sentences.append(f"{verb.format(names)} the least traffic here")
     if not sentences:
         return "The only broker that is kept; there are no subscriptions."
     text = "; ".join(sentences)

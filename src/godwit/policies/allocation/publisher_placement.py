@@ -10,7 +10,7 @@ Departs  1. A broker that would be above its capacity is not a candidate: with t
          2. The delay within a broker is its matching delay: nothing else is known of a tree that is
             not built.  It decides only between equals.
          3. A publisher whose client also subscribes is where that client is.
-Tested   tests/policies/allocation/test_publisher_placement.py: against trying every broker.
+Tested   tests/policies/allocation/test_expected_traffic.py: against trying every broker.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ D3  At most NOTED_MAX destinations are noted and not recorded, where a publicati
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from godwit.content.messages import Publication, SubscriptionId, is_control_filt
 from godwit.content.values import Record
 from godwit.matching.index import MatchingIndex
 from godwit.profile.bit_vector import BitVector
+
+K = TypeVar("K")
 
 #: Filters of one client that are tried one by one; more are in an index.
 TRIED_MAX = 8
@@ -113,19 +115,39 @@ class _Subscriber:
         is_one = len(self.subscriptions) == 1
         self.only = next(iter(self.subscriptions.values())) if is_one else None
 
-    def matched_by(self, content: Record) -> Sequence[LocalSubscription]:
+    def matched_by(self, content: Record) -> Sequence[SubscriptionId]:
         if self._index is None:
             held = self.subscriptions.values()
-            return [each for each in held if each.filter.matches_checked(content)]
-        return [self.subscriptions[id] for id in self._index.match(content)]
+            return [each.id for each in held if each.filter.matches_checked(content)]
+        return list(self._index.match(content))
 
 
-class _Rows(dict[Hop, int]):
-    """Numbers destinations in the order in which they are met."""
+class _Rows(dict[K, int]):
+    """Numbers keys in the order in which they are met."""
 
-    def __missing__(self, hop: Hop) -> int:
-        row = self[hop] = len(self)
+    def __missing__(self, key: K) -> int:
+        row = self[key] = len(self)
         return row
+
+
+def _masks(offsets: Sequence[int], keys: Sequence[Sequence[K]]) -> Iterator[tuple[K, int]]:
+    """For each key the offsets whose list has it: bit i for offset i."""
+    lengths = list(map(len, keys))
+    if sum(lengths) <= LOOPED_MAX:
+        few: dict[K, int] = {}
+        for offset, each in zip(offsets, keys, strict=True):
+            for key in each:
+                few[key] = few.get(key, 0) | 1 << offset
+        yield from few.items()
+        return
+    rows: _Rows[K] = _Rows()
+    met = np.fromiter(map(rows.__getitem__, chain.from_iterable(keys)), dtype=np.intp)
+    matrix = np.zeros((len(rows), max(offsets) + 1), dtype=np.bool_)
+    matrix[met, np.repeat(offsets, lengths)] = True
+    packed = np.packbits(matrix, axis=1, bitorder="little")
+    width, body = packed.shape[1], packed.tobytes()
+    for row, key in enumerate(rows):
+        yield key, int.from_bytes(body[row * width : (row + 1) * width], "little")
 
 
 class _Batch:
@@ -141,32 +163,6 @@ class _Batch:
         """By offset, for clients whose subscriptions must be told apart."""
         self.weight = 0
         self.last_s = 0.0
-
-    def masks(self) -> Iterator[tuple[str, int]]:
-        """For each client what was delivered to it: bit i for offset i."""
-        if self.weight - PUBLICATION_WEIGHT * len(self.offsets) <= LOOPED_MAX:
-            yield from self._few_masks()
-            return
-        rows = _Rows()
-        met = np.fromiter(
-            map(rows.__getitem__, chain.from_iterable(self.destinations)), dtype=np.intp
-        )
-        columns = np.repeat(self.offsets, list(map(len, self.destinations)))
-        matrix = np.zeros((len(rows), max(self.offsets) + 1), dtype=np.bool_)
-        matrix[met, columns] = True
-        packed = np.packbits(matrix, axis=1, bitorder="little")
-        width, body = packed.shape[1], packed.tobytes()
-        for row, hop in enumerate(rows):
-            if type(hop) is LocalClient:
-                yield hop.name, int.from_bytes(body[row * width : (row + 1) * width], "little")
-
-    def _few_masks(self) -> Iterator[tuple[str, int]]:
-        masks: dict[str, int] = {}
-        for offset, destinations in zip(self.offsets, self.destinations, strict=True):
-            for hop in destinations:
-                if type(hop) is LocalClient:
-                    masks[hop.name] = masks.get(hop.name, 0) | 1 << offset
-        yield from masks.items()
 
 
 class DeliveryProfiles:
@@ -220,8 +216,9 @@ class DeliveryProfiles:
     def _record_batch(self, publisher: str) -> None:
         batch = self._batches.pop(publisher)
         self._noted -= batch.weight
-        for client, mask in batch.masks():
-            self._record_mask(client, publisher, batch, mask)
+        for hop, mask in _masks(batch.offsets, batch.destinations):
+            if type(hop) is LocalClient:
+                self._record_mask(hop.name, publisher, batch, mask)
 
     def _record_mask(self, client: str, publisher: str, batch: _Batch, mask: int) -> None:
         subscriber = self._subscribers.get(client)
@@ -230,13 +227,10 @@ class DeliveryProfiles:
         if subscriber.only is not None:
             self._add(subscriber.only, publisher, batch, mask)
             return
-        masks: defaultdict[LocalSubscription, int] = defaultdict(int)
-        for offset, content in batch.contents.items():
-            if mask >> offset & 1:
-                for each in subscriber.matched_by(content):
-                    masks[each] |= 1 << offset
-        for each, own in masks.items():
-            self._add(each, publisher, batch, own)
+        delivered = [offset for offset in batch.contents if mask >> offset & 1]
+        matched = [subscriber.matched_by(batch.contents[offset]) for offset in delivered]
+        for id, own in _masks(delivered, matched):
+            self._add(subscriber.subscriptions[id], publisher, batch, own)
 
     def _add(
         self, subscription: LocalSubscription, publisher: str, batch: _Batch, mask: int

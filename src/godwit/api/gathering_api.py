@@ -5,8 +5,8 @@
     POST /gatherings/end   {"id": "B1-3f2a..."}  -> {}
 
 CROC begins a gathering at any broker, fetches pages until `is_complete`, and ends it.  What is in a
-page, policies/allocation/cbc_pages.py says.  Pages have numbers from 0; `received` says how many have
-arrived, so a fetch may be repeated.  If nothing is fetched for three times its `silence_s`, a
+page, policies/allocation/cbc_pages.py says.  Pages have numbers from 0; `received` says how many
+have arrived, so a fetch may be repeated.  If nothing is fetched for three times its `silence_s`, a
 gathering ends by itself.  A broker without `[profiling]` in its network file answers 404.
 """
 

@@ -19,6 +19,7 @@ from benchmarks import (
     offload,
     placement,
     planning,
+    profiling,
     simulator,
     traces,
 )
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "placement": placement.rows,
     "offload": offload.rows,
     "planning": planning.rows,
+    "profiling": profiling.rows,
     "allocation": allocation.rows,
     "ingest": ingest.rows,
     "channels": channels.rows,

@@ -43,6 +43,13 @@ allocation_bounds.py      lower bounds of brokers and traffic
 plan_improvement.py       a better plan by local search
 staying.py                a plan that moves fewer clients
 
+cbc.py                    CBC: the module of a broker that profiles its clients and answers CROC
+cbc_settings.py           its settings: the table `[profiling]` of network files
+cbc_profiles.py           what was delivered for each local subscription
+cbc_gathering.py          BIR to the neighbours, BIA back, page by page
+cbc_letters.py            the messages: BIR, BIA
+cbc_pages.py              answers in pages, and all of them together
+
 Pure: no I/O, no clock; what is random comes from a seed in the settings.
 """
 

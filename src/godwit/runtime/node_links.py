@@ -254,7 +254,7 @@ class NodeLinks:
     def status(self, number: int = 0) -> NetworkStatus:
         node, missing = self._node, tuple(self.missing)
         there = self._states.there()
-        # A part that is linked again is back when all its brokers have the tables (broker/parts.py).
+        # A part that is linked again is back when all behind it have the tables (broker/parts.py).
         is_returning = any(part.broker in there for part in node.broker.parts.missing)
         is_complete = not missing and not is_returning and not node.is_recovering
         return NetworkStatus(

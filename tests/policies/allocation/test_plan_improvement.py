@@ -13,7 +13,8 @@ from tests.policies.allocation.scenes import (
     subscription,
 )
 
-from godwit.policies.allocation import AllocationSettings, make_plan
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import AllocationSettings
 from godwit.policies.allocation.plan import AllocationPlan
 from godwit.policies.allocation.plan_improvement import within
 

@@ -11,7 +11,8 @@ from tests.policies.allocation.scenes import (
     subscription,
 )
 
-from godwit.policies.allocation import AllocationSettings, make_plan
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import AllocationSettings
 
 
 def test_a_broker_says_why_its_units_are_there() -> None:

@@ -17,7 +17,9 @@ from tests.policies.allocation.scenes import (
 )
 
 from godwit.errors import UsageError
-from godwit.policies.allocation import ALGORITHMS, AllocationSettings, UnallocatableError, make_plan
+from godwit.policies.allocation.capacity import UnallocatableError
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import ALGORITHMS, AllocationSettings
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.plan import AllocationPlan
 

@@ -52,27 +52,3 @@ cbc_pages.py              answers in pages, and all of them together
 
 Pure: no I/O, no clock; what is random comes from a seed in the settings.
 """
-
-from godwit.policies.allocation.capacity import UnallocatableError
-from godwit.policies.allocation.gathered import (
-    Gathered,
-    GatheredBroker,
-    GatheredPublisher,
-    GatheredSubscription,
-)
-from godwit.policies.allocation.plan import AllocationPlan, PlannedBroker
-from godwit.policies.allocation.planner import make_plan
-from godwit.policies.allocation.settings import ALGORITHMS, AllocationSettings
-
-__all__ = [
-    "ALGORITHMS",
-    "AllocationPlan",
-    "AllocationSettings",
-    "Gathered",
-    "GatheredBroker",
-    "GatheredPublisher",
-    "GatheredSubscription",
-    "PlannedBroker",
-    "UnallocatableError",
-    "make_plan",
-]

@@ -13,10 +13,10 @@ from tests.policies.allocation.scenes import (
     subscription,
 )
 
-from godwit.policies.allocation.planner import make_plan
-from godwit.policies.allocation.settings import AllocationSettings
 from godwit.policies.allocation.plan import AllocationPlan
 from godwit.policies.allocation.plan_improvement import within
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import AllocationSettings
 
 
 def score(plan: AllocationPlan) -> tuple[int, float]:

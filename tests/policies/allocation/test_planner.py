@@ -18,10 +18,10 @@ from tests.policies.allocation.scenes import (
 
 from godwit.errors import UsageError
 from godwit.policies.allocation.capacity import UnallocatableError
-from godwit.policies.allocation.planner import make_plan
-from godwit.policies.allocation.settings import ALGORITHMS, AllocationSettings
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.plan import AllocationPlan
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import ALGORITHMS, AllocationSettings
 
 OWN = [name for name in ALGORITHMS if name in ("fbf", "bin-packing") or name.startswith("cram")]
 

@@ -13,9 +13,9 @@ from tests.policies.allocation.scenes import (
     subscription,
 )
 
+from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.planner import make_plan
 from godwit.policies.allocation.settings import AllocationSettings
-from godwit.policies.allocation.gathered import Gathered
 
 
 def placed(random: Random, count: int = 6, bandwidth: float = 9000) -> Gathered:

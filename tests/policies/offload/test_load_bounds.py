@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from math import inf
 from random import Random
 
 import pytest
+from tests.policies.offload.loads import pie
 from tests.policies.offload.scenes import info
 
 from godwit.errors import UsageError
@@ -17,6 +19,7 @@ from godwit.policies.offload.load_bounds import (
     matching_bound_s,
     output_bound,
 )
+from godwit.policies.offload.obstacles import LargestSubscriber, Obstacles
 
 
 @pytest.mark.parametrize(
@@ -137,3 +140,39 @@ def test_no_assignment_is_below_a_bound(seed: int) -> None:
 def test_bounds_need_a_broker() -> None:
     with pytest.raises(UsageError, match="at least one"):
         load_bounds([])
+
+
+@pytest.mark.parametrize(
+    ("sampled_bytes_s", "used_then", "used_now", "bound"),
+    [
+        pytest.param(900, 1000, 1000, 0.9, id="as it was sampled"),
+        pytest.param(900, 1000, 500, 0.45, id="half of the load: half of it"),
+        pytest.param(900, 1000, 0, 0.0, id="the load has stopped"),
+        pytest.param(1200, 1000, 1000, 1.0, id="sampled more than was measured"),
+        pytest.param(900, 0, 1000, 0.5, id="nothing was measured"),
+    ],
+)
+def test_the_largest_subscriber_is_remembered_as_a_part_of_the_load(
+    sampled_bytes_s: float, used_then: float, used_now: float, bound: float
+) -> None:
+    """B1: else the bound exceeds every load."""
+    obstacles = Obstacles("B1")
+    obstacles.largest_subscriber = LargestSubscriber(sampled_bytes_s, used_then)
+    own, other = info("B1", ou=used_now, ot=1000), pie("B2")
+
+    found = obstacles.bounds(own, [other]).output_utilisation
+
+    assert found == pytest.approx(bound)
+    assert found <= own.output_utilisation
+
+
+@pytest.mark.parametrize("forget", [Obstacles.on_success, Obstacles.on_departed])
+def test_the_largest_subscriber_is_forgotten_if_it_may_have_left(
+    forget: Callable[[Obstacles], None],
+) -> None:
+    obstacles = Obstacles("B1")
+    obstacles.largest_subscriber = LargestSubscriber(900.0, 1000.0)
+    own, other = info("B1", ou=1000, ot=1000), pie("B2")
+    forget(obstacles)
+
+    assert obstacles.bounds(own, [other]).output_utilisation == pytest.approx(0.5)

@@ -335,7 +335,7 @@ class HeadBalancer:
         return self._ask_next(now_s)
 
     def _ask_next(self, now_s: float) -> list[Request]:
-        """Ask the next cluster, unless there is a session: the one before it refused, or was silent.
+        """Ask the next cluster, if the one before it has refused or is silent.
 
         A head that refuses does so whatever the metric is: it is asked once.
         """

@@ -71,6 +71,9 @@ class OffloadPlan:
     reason: str
     """Why it ended."""
 
+    largest_subscriber_bytes_s: float = 0.0
+    """The output bandwidth of the offloader's largest subscriber, also if it stays."""
+
 
 class ReportCard(NamedTuple):
     group: int
@@ -258,6 +261,7 @@ class Offloading:
             difference_before=difference,
             difference_after=self.difference if is_kept else difference,
             reason=reason or self._reason,
+            largest_subscriber_bytes_s=max(self.bytes_s, default=0.0),
         )
 
     @property

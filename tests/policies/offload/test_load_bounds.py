@@ -59,33 +59,30 @@ def test_matching(lines: list[tuple[float, float]], subscriptions: int, bound_s:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "wanted", "bound"),
+    ("brokers", "bound"),
     [
-        pytest.param([info(ir=50, n=10, b=0.01)], 0, 0.5, id="one broker has what it has"),
+        pytest.param([info(ir=50, n=10, b=0.01)], 0.5, id="one broker has what it has"),
         pytest.param(
-            [info(ir=50, n=10, b=0.01), info(n=0, b=0.01)], 0, 0.25, id="two share the publications"
+            [info(ir=50, n=10, b=0.01), info(n=0, b=0.01)], 0.25, id="two share the publications"
         ),
         pytest.param(
-            [info(ir=50, n=10, b=0.01), info(ir=50, n=10, b=0.01)], 0, 0.25, id="the same ones"
+            [info(ir=50, n=10, b=0.01), info(ir=50, n=10, b=0.01)], 0.25, id="the same ones"
         ),
         pytest.param(
-            [info(ir=50, n=10, b=0.01), info(ir=50, n=10, b=0.01)], 100, 0.5, id="different ones"
+            [info(ir=60, n=10, b=0.01), info(n=0, b=0.02)], 0.4, id="the faster one takes more"
         ),
         pytest.param(
-            [info(ir=60, n=10, b=0.01), info(n=0, b=0.02)], 0, 0.4, id="the faster one takes more"
-        ),
-        pytest.param(
-            [info(ir=60, n=1001, m=1e-5), info(n=0, m=1e-5)], 0, 60 / (1e5 + 100),
+            [info(ir=60, n=1001, m=1e-5), info(n=0, m=1e-5)], 60 / (1e5 + 100),
             id="one subscription may attract all, and the others be elsewhere",
         ),
         pytest.param(
-            [info(ir=60, n=3, m=1e-3), info(n=0, m=1e-3)], 0, 0.04,
+            [info(ir=60, n=3, m=1e-3), info(n=0, m=1e-3)], 0.04,
             id="three subscriptions: one here, two there",
         ),
     ],
 )  # fmt: skip
-def test_input(brokers: list[BrokerInfo], wanted: float, bound: float) -> None:
-    assert input_bound(brokers, wanted_per_s=wanted) == pytest.approx(bound)
+def test_input(brokers: list[BrokerInfo], bound: float) -> None:
+    assert input_bound(brokers) == pytest.approx(bound)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -123,14 +120,9 @@ def test_no_assignment_is_below_a_bound(seed: int) -> None:
         min(max(b.output_utilisation for b in each) for each in every),
     )
     largest = max(used for _, _, used in subscribers)
-    wanted = 0
-    for bits, _, _ in subscribers:
-        wanted |= bits
     for each in random.sample(every, min(len(every), 20)):
         known = load_bounds(each)
-        more = load_bounds(
-            each, largest_subscriber_bytes_s=largest, wanted_per_s=wanted.bit_count()
-        )
+        more = load_bounds(each, largest_subscriber_bytes_s=largest)
         for bound in (known, more):
             assert bound.input_utilisation <= least[0] * (1 + 1e-9)
             assert bound.matching_delay_s <= least[1] * (1 + 1e-9)

@@ -87,7 +87,7 @@ class Ending:
     """The difference had gone before a client was asked."""
 
     is_failure: bool = False
-    """The other side did not answer, or somebody aborted it."""
+    """The other side did not answer, or an operator aborted it."""
 
     prediction: Prediction | None = None
 

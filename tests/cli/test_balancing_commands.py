@@ -83,12 +83,13 @@ def test_a_broker_that_does_not_answer_is_named() -> None:
     answer = CliRunner().invoke(app, ["balancing", "show", url])
     assert answer.exit_code == 1
     assert f"{url} has not answered as it should: GET {url}/balancing: " in answer.stderr
+    assert answer.stdout == "", "no table without a row"
 
 
-def test_an_address_that_is_none_is_named_as_well() -> None:
-    answer = CliRunner().invoke(app, ["balancing", "pause", "ftp://nowhere"])
-    assert answer.exit_code == 1
-    assert "'ftp://nowhere' is not the address of a server" in answer.stderr
+@pytest.mark.parametrize("url", ["ftp://nowhere", "godwit://127.0.0.1:7400", "http://"])
+def test_an_address_that_is_not_one_of_http_is_refused(url: str) -> None:
+    said = refused("abort", "http://127.0.0.1:8400", url)
+    assert said.startswith(f"{url} is not the HTTP address of a broker; write http://HOST:PORT")
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,8 @@ def test_the_answer_has_all_that_the_module_tells(broker: str, role: str) -> Non
             answer = msgspec.json.decode(text, type=BalancingAccount)
             assert (answer.broker, answer.role, answer.cluster) == (broker, role, "B1")
             assert answer.status == "OK"
+            assert answer.load is not None
+            assert answer.load.subscriptions == 0, "control subscriptions are not those of clients"
             assert set(told) <= fields(BalancingAccount)
             _check_parts(told)
 
@@ -175,13 +177,18 @@ def test_sessions_and_moves_are_added_up() -> None:
     decisions = Decisions()
     for _ in range(3):
         decisions.record(Offload.name, decided("asked", metric="output"))
-    ended: dict[str, float | str] = {"session": "x", "side": "offloader", "planned": 3, "moved": 2}
+    ended: dict[str, float | str] = {
+        "session": "x", "side": "offloader", "planned": 9, "asked": 5, "moved": 2, "closed": 1
+    }  # fmt: skip
+    nothing: dict[str, float | str] = {
+        "side": "offloader", "planned": 7, "asked": 0, "moved": 0, "closed": 0
+    }  # fmt: skip
     decisions.record(
         Offload.name, decided("ended", **ended, difference_before=0.5, difference_after=0.1)
     )
     decisions.record(Offload.name, decided("ended", side="acceptor", planned=4, moved=4))
-    decisions.record(Offload.name, decided("gave up", side="offloader", planned=0, moved=0))
-    decisions.record(Offload.name, decided("ended", side="offloader", planned=0, moved=0))
+    decisions.record(Offload.name, decided("gave up", **nothing))
+    decisions.record(Offload.name, decided("ended", **nothing))  # A dry run.
     decisions.record("grape", decided("gave up"))
 
     assert decisions.sessions == {
@@ -190,7 +197,7 @@ def test_sessions_and_moves_are_added_up() -> None:
         ("offloader", "gave up"): 1,
         ("offloader", "nothing moved"): 1,
     }
-    assert decisions.moves == {"asked": 3, "left": 2, "stayed": 1, "arrived": 4}
+    assert decisions.moves == {"asked": 3, "left": 2, "closed": 1, "stayed": 2, "arrived": 4}
     assert decisions.differences == {"before": 0.5, "predicted": 0.1}
     assert decisions[Offload.name, "ended"] == 3
     assert decisions["grape", "gave up"] == 1

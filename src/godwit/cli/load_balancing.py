@@ -8,9 +8,10 @@ error, and the exit code is 1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 import typer
@@ -126,10 +127,21 @@ def _servers(where: Sequence[str], secret: str) -> tuple[dict[str, str], str]:
     if len(files) > 1 or (files and urls):
         raise UsageError("name one network file, or HTTP addresses of brokers, not both")
     if not files:
+        _check_addresses(urls)
         return urls, secret
     network = load_network(Path(files[0]))
     _check_network(network, files[0])
     return {each.id: http_url(each) for each in network.broker}, secret or network.secret
+
+
+def _check_addresses(urls: Iterable[str]) -> None:
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(
+                f"{url} is not the HTTP address of a broker; write http://HOST:PORT, with `http` of"
+                " the broker in its network file, not where clients connect"
+            )
 
 
 def _check_network(network: NetworkSettings, file: str) -> None:
@@ -198,6 +210,8 @@ COLUMNS = {
 
 def _lines(accounts: Sequence[BalancingAccount]) -> Iterator[str]:
     """A table that stays in one piece, also in a narrow terminal, for grep."""
+    if not accounts:
+        return
     rows = [list(COLUMNS), *map(_cells, accounts)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -100,7 +100,7 @@ def _sessions(node: BrokerNode) -> Iterator[Metric]:
     moves = CounterMetricFamily(
         "godwit_balancing_moves", "Clients, by what became of them.", labels=["outcome"]
     )
-    for outcome in ("asked", "left", "stayed", "arrived"):
+    for outcome in ("asked", "left", "closed", "stayed", "arrived"):
         moves.add_metric([outcome], decisions.moves[outcome])
     yield moves
     difference = GaugeMetricFamily(

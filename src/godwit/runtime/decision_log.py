@@ -1,8 +1,8 @@
 """The decisions of a broker's policies: logged with their reasons, counted, and added up.
 
 What the load balancer reports of its sessions (policies/offload) is added up for /metrics: sessions
-by how they ended, clients that were asked, left, stayed and arrived, and what the last session
-should have done to the load of this broker, and did.
+by how they ended, clients by what became of them, and what the last session should have done to the
+load of this broker, and did.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Decisions(Counter[tuple[str, str]]):
         self.sessions: Counter[tuple[str, str]] = Counter()
         """Sessions of the load balancer that are over, by side and ending."""
         self.moves: Counter[str] = Counter()
-        """Clients by what became of them: `asked`, `left`, `stayed`; at the acceptor `arrived`."""
+        """Clients by what became of them: `asked`, then `left` for the acceptor, `closed` their
+        session, or `stayed`; at the acceptor `arrived`."""
         self.differences: dict[str, float] = {}
         """Of the last session as the offloader: the difference before, and as it was predicted."""
         self.outcome: dict[tuple[str, str], float] = {}
@@ -66,7 +67,9 @@ class Decisions(Counter[tuple[str, str]]):
             self.moves["arrived"] += moved
             return
         self.moves["left"] += moved
-        self.moves["stayed"] += int(reason["planned"]) - moved
+        closed = int(reason["closed"])
+        self.moves["closed"] += closed
+        self.moves["stayed"] += int(reason["asked"]) - moved - closed
         if "difference_before" in reason:
             self.differences = {
                 "before": float(reason["difference_before"]),

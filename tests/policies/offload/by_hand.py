@@ -232,6 +232,12 @@ class Scene:
         self._take(source, self.modules[source].on_departed(client, self.now_s))
         return self.story[before:]
 
+    def close(self, client: str, at: str) -> list[str]:
+        """A client leaves its broker, and this broker does not know why."""
+        before = len(self.story)
+        self._take(at, self.modules[at].on_departed(client, self.now_s))
+        return self.story[before:]
+
     def command(self, broker: str, command: str) -> list[str]:
         before = len(self.story)
         self._take(broker, self.modules[broker].on_command(command, self.now_s))

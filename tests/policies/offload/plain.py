@@ -15,6 +15,7 @@ from godwit.content.filters import Filter
 from godwit.content.poset import Poset
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
 from godwit.policies.offload.press import Sampled
+from godwit.policies.offload.report_cards import MARGIN
 from godwit.policies.offload.settings import BalancingSettings
 
 
@@ -130,22 +131,30 @@ class PlainOffload:
             local, remote = self.after(group, k, saved)
             if not self.fits(remote):
                 break
-            found = Card(group, k, self.diff(local, remote), self.is_covered(group), saved)
-            if found.diff <= self.settings.balance_threshold:
-                break
+            card = Card(group, k, self.diff(local, remote), self.is_covered(group), saved)
+            if card.diff <= self.settings.balance_threshold:
+                return card if found is None or self.improves(card) else found
+            found = card
         return found
 
     def cards(self, groups: Iterable[int]) -> list[Card]:
         return [card for group in groups if (card := self.card(group)) is not None]
 
+    def improves(self, card: Card) -> bool:
+        """The margin is for steps past balance: the acceptor is the heavier one then."""
+        before, after, threshold = self.current, card.diff, self.settings.balance_threshold
+        if abs(after) >= abs(before):
+            return False
+        gain, change = abs(before) - abs(after), before - after
+        return after >= -threshold or (gain > threshold and gain > MARGIN * change)
+
     def best(self, cards: Iterable[Card]) -> Card | None:
         """pickBestReport, without a list to remove from: cards are computed anew each time."""
-        found = min(
-            cards,
+        return min(
+            (card for card in cards if self.improves(card)),
             key=lambda c: (abs(c.diff), not c.covered, -c.saved, c.k, c.group),
             default=None,
         )
-        return found if found is not None and abs(found.diff) < abs(self.current) else None
 
     def done(self) -> bool:
         if not self.overloaded:
@@ -176,6 +185,7 @@ class PlainOffload:
     # -- the algorithms ------------------------------------------------------------------------
 
     def run(self) -> tuple[str, ...]:
+        local, remote, before = self.local, self.remote, self.current
         match self.action:
             case OffloadAction.INPUT:
                 self.input_offload()
@@ -183,6 +193,10 @@ class PlainOffload:
                 self.match_offload()
             case OffloadAction.OUTPUT:
                 self.output_offload()
+        gain = abs(before) - abs(self.current)
+        if not self.done() and gain <= self.settings.balance_threshold:
+            self.local, self.remote = local, remote
+            return ()
         return tuple(self.chosen)
 
     def input_offload(self) -> None:
@@ -203,7 +217,7 @@ class PlainOffload:
             group = min(waiting, key=self.match_order)
             passed.add(group)
             card = self.card(group)
-            if card is not None and abs(card.diff) < abs(self.current):
+            if card is not None and self.improves(card):
                 self.apply(card)
 
     def match_order(self, group: int) -> tuple[float, int, bool, int, int, int]:

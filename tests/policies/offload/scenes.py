@@ -125,7 +125,6 @@ def sampled(
         seconds=length if seconds is None else seconds,
         groups=tuple(profiles),
         lcss=BitVector(0, length, int(lcss or "0", 2)),
-        size_bytes=size_bytes * length,
     )
 
 

@@ -9,7 +9,10 @@ from tests.policies.offload.loads import pie
 
 from godwit.content.messages import Publication
 from godwit.overlay.topology import Topology, peer, topology
+from godwit.policies.offload.broker_load import OffloadAction
+from godwit.policies.offload.detection import Candidate
 from godwit.policies.offload.global_mediation import are_all_balanced
+from godwit.policies.offload.head_balancer import HeadBalancer
 from godwit.policies.offload.settings import BalancingSettings
 
 TWO = peer(clusters=2, edges=2)
@@ -95,6 +98,54 @@ def test_it_ends_after_three_rounds_without_a_session() -> None:
     ended = [line for line in story if "reports" in line]
     assert ended[0] == "B10 reports global ended no session in 3 rounds"
     assert [foreign(scene, name) for name in EDGES] == [None] * 4
+
+
+def test_the_sessions_of_its_first_round_count() -> None:
+    """Else a pair of clusters that was useful at once would be left out of the next detections."""
+    scene = begun()
+    for name in ("c1", "c2"):
+        scene.subscriber(name, "B11")
+    scene.plans["B11"] = ("c1", "c2")
+    scene.wait(30.0)
+    scene.sample("B11", STEADY.press_samples, ["c1"])
+    source, ask = scene.moves[0]
+    assert source == "B11"
+    for name in ("c1", "c2"):
+        scene.arrive(name, ask.target)
+    for name in EDGES:
+        scene.command(name, "pause")
+    scene.wait(400.0)
+    (ended,) = [d for d in scene.decisions if d.action == "global ended" and d.source == "B10"][:1]
+    assert float(ended.reason["sessions"]) >= 2, "B11 and its acceptor count one each"
+    head = scene.modules["B10"]._balancer
+    assert isinstance(head, HeadBalancer)
+    candidate = Candidate("B20", OffloadAction.OUTPUT, 0.4)
+    assert head._pairs.next_detection([candidate]) == [candidate], "not blocked"
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["refuses", "does not answer"])
+def test_if_a_head_does_not_agree_the_next_one_is_asked(silent: bool) -> None:
+    scene = Scene(peer(clusters=3, edges=2, fanout=2), STEADY, quiet=("PIE", "Lease"))
+    for name in scene.topology.brokers:
+        is_edge = not name.endswith("0")
+        scene.load(name, output=0.0 if not is_edge else 0.5 if name[1] == "1" else 0.1)
+        if is_edge:
+            scene.command(name, "pause")
+    scene.load("B21", output=0.05)
+    scene.wait(59.0)
+    if silent:
+        scene.crash("B20")
+    else:
+        scene.loses = lambda sender, _to, kind: sender == "B20" and "PIE" in kind
+        scene.command("B20", "pause")
+    story = [line for line in scene.wait(8.0) if line.startswith("B10")]
+    assert [line for line in story if "GlobalRequest" in line] == [
+        "B10 -> B20: GlobalRequest",
+        "B10 -> B30: GlobalRequest",
+    ]
+    account = scene.modules["B10"].account(scene.now_s)
+    assert account["session"]["partner"] == "B30"  # type: ignore[index]
+    assert account["sessions"] == 1
 
 
 def test_it_ends_after_its_time() -> None:

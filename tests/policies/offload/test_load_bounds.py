@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from math import inf
 from random import Random
 
 import pytest
+from tests.policies.offload.loads import pie
 from tests.policies.offload.scenes import info
 
 from godwit.errors import UsageError
@@ -17,6 +19,7 @@ from godwit.policies.offload.load_bounds import (
     matching_bound_s,
     output_bound,
 )
+from godwit.policies.offload.obstacles import LargestSubscriber, Obstacles
 
 
 @pytest.mark.parametrize(
@@ -56,33 +59,30 @@ def test_matching(lines: list[tuple[float, float]], subscriptions: int, bound_s:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "wanted", "bound"),
+    ("brokers", "bound"),
     [
-        pytest.param([info(ir=50, n=10, b=0.01)], 0, 0.5, id="one broker has what it has"),
+        pytest.param([info(ir=50, n=10, b=0.01)], 0.5, id="one broker has what it has"),
         pytest.param(
-            [info(ir=50, n=10, b=0.01), info(n=0, b=0.01)], 0, 0.25, id="two share the publications"
+            [info(ir=50, n=10, b=0.01), info(n=0, b=0.01)], 0.25, id="two share the publications"
         ),
         pytest.param(
-            [info(ir=50, n=10, b=0.01), info(ir=50, n=10, b=0.01)], 0, 0.25, id="the same ones"
+            [info(ir=50, n=10, b=0.01), info(ir=50, n=10, b=0.01)], 0.25, id="the same ones"
         ),
         pytest.param(
-            [info(ir=50, n=10, b=0.01), info(ir=50, n=10, b=0.01)], 100, 0.5, id="different ones"
+            [info(ir=60, n=10, b=0.01), info(n=0, b=0.02)], 0.4, id="the faster one takes more"
         ),
         pytest.param(
-            [info(ir=60, n=10, b=0.01), info(n=0, b=0.02)], 0, 0.4, id="the faster one takes more"
-        ),
-        pytest.param(
-            [info(ir=60, n=1001, m=1e-5), info(n=0, m=1e-5)], 0, 60 / (1e5 + 100),
+            [info(ir=60, n=1001, m=1e-5), info(n=0, m=1e-5)], 60 / (1e5 + 100),
             id="one subscription may attract all, and the others be elsewhere",
         ),
         pytest.param(
-            [info(ir=60, n=3, m=1e-3), info(n=0, m=1e-3)], 0, 0.04,
+            [info(ir=60, n=3, m=1e-3), info(n=0, m=1e-3)], 0.04,
             id="three subscriptions: one here, two there",
         ),
     ],
 )  # fmt: skip
-def test_input(brokers: list[BrokerInfo], wanted: float, bound: float) -> None:
-    assert input_bound(brokers, wanted_per_s=wanted) == pytest.approx(bound)
+def test_input(brokers: list[BrokerInfo], bound: float) -> None:
+    assert input_bound(brokers) == pytest.approx(bound)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -120,14 +120,9 @@ def test_no_assignment_is_below_a_bound(seed: int) -> None:
         min(max(b.output_utilisation for b in each) for each in every),
     )
     largest = max(used for _, _, used in subscribers)
-    wanted = 0
-    for bits, _, _ in subscribers:
-        wanted |= bits
     for each in random.sample(every, min(len(every), 20)):
         known = load_bounds(each)
-        more = load_bounds(
-            each, largest_subscriber_bytes_s=largest, wanted_per_s=wanted.bit_count()
-        )
+        more = load_bounds(each, largest_subscriber_bytes_s=largest)
         for bound in (known, more):
             assert bound.input_utilisation <= least[0] * (1 + 1e-9)
             assert bound.matching_delay_s <= least[1] * (1 + 1e-9)
@@ -137,3 +132,39 @@ def test_no_assignment_is_below_a_bound(seed: int) -> None:
 def test_bounds_need_a_broker() -> None:
     with pytest.raises(UsageError, match="at least one"):
         load_bounds([])
+
+
+@pytest.mark.parametrize(
+    ("sampled_bytes_s", "used_then", "used_now", "bound"),
+    [
+        pytest.param(900, 1000, 1000, 0.9, id="as it was sampled"),
+        pytest.param(900, 1000, 500, 0.45, id="half of the load: half of it"),
+        pytest.param(900, 1000, 0, 0.0, id="the load has stopped"),
+        pytest.param(1200, 1000, 1000, 1.0, id="sampled more than was measured"),
+        pytest.param(900, 0, 1000, 0.5, id="nothing was measured"),
+    ],
+)
+def test_the_largest_subscriber_is_remembered_as_a_part_of_the_load(
+    sampled_bytes_s: float, used_then: float, used_now: float, bound: float
+) -> None:
+    """B1: else the bound exceeds every load."""
+    obstacles = Obstacles("B1")
+    obstacles.largest_subscriber = LargestSubscriber(sampled_bytes_s, used_then)
+    own, other = info("B1", ou=used_now, ot=1000), pie("B2")
+
+    found = obstacles.bounds(own, [other]).output_utilisation
+
+    assert found == pytest.approx(bound)
+    assert found <= own.output_utilisation
+
+
+@pytest.mark.parametrize("forget", [Obstacles.on_success, Obstacles.on_departed])
+def test_the_largest_subscriber_is_forgotten_if_it_may_have_left(
+    forget: Callable[[Obstacles], None],
+) -> None:
+    obstacles = Obstacles("B1")
+    obstacles.largest_subscriber = LargestSubscriber(900.0, 1000.0)
+    own, other = info("B1", ou=1000, ot=1000), pie("B2")
+    forget(obstacles)
+
+    assert obstacles.bounds(own, [other]).output_utilisation == pytest.approx(0.5)

@@ -14,6 +14,7 @@ STEADY = BalancingSettings(
     local_detection_min_s=30.0, local_detection_max_s=30.0, local_pie_period_s=10.0
 )
 SAMPLES = STEADY.press_samples
+FALLEN = "the difference has fallen to the trigger or below while this broker sampled"
 
 
 def unbalanced(settings: BalancingSettings = STEADY, *clients: str) -> Scene:
@@ -75,7 +76,7 @@ def test_a_session_from_detection_to_the_settled_load() -> None:
         "B2 -> B1: LbDone",
         "B2 reports ended all clients have arrived",
         "B2 is STABILIZING",
-        "B1 reports ended all that arrived have left",
+        "B1 reports ended every client that arrived at the acceptor has left this broker",
         "B1 is STABILIZING",
     ]
     scene.load("B1", output=0.4)
@@ -158,6 +159,33 @@ def test_a_dry_run_proposes_and_ends() -> None:
         "B1 is OK",
         "B2 is OK",
     ]
+    assert not scene.moves
+    (ended,) = [d for d in scene.decisions if d.action == "ended" and d.source == "B1"]
+    assert [ended.reason[key] for key in ("planned", "asked", "moved")] == [2, 0, 0]
+
+
+def test_a_difference_that_has_fallen_while_the_offloader_sampled_is_left_alone() -> None:
+    scene = agreed()
+    scene.load("B1", output=0.15)
+    for _ in range(3):  # The windows of the last half minute.
+        scene.modules["B1"]._balancer._context.averages.read(0.0)  # type: ignore[union-attr]
+    assert scene.sample("B1", SAMPLES, ["c1", "c2"]) == [
+        "B1 -> B2: SessionEnd",
+        f"B1 reports ended {FALLEN}",
+        "B1 is OK",
+        "B2 is OK",
+    ]
+    assert not scene.moves
+    scene.load("B1", output=0.9)
+    assert "B1 -> B2: LbRequest" in scene.wait(31.0), "B2 is not left out"
+
+
+def test_an_offloader_that_stood_still_does_not_use_what_it_sampled() -> None:
+    """The acceptor has given up meanwhile."""
+    scene = agreed()
+    scene.now_s += STEADY.press_timeout_s + STEADY.session_margin_s + 1.0
+    story = scene.sample("B1", SAMPLES, ["c1"])
+    assert "B1 reports ended this broker stood still while it sampled" in story
     assert not scene.moves
 
 
@@ -283,11 +311,49 @@ def test_clients_that_do_not_come_are_not_waited_for_longer_than_necessary() -> 
         "B2 -> B1: LbDone",
         "B2 reports ended no more clients came in time",
         "B2 is STABILIZING",
-        "B1 reports ended all that arrived have left",
+        "B1 reports ended every client that arrived at the acceptor has left this broker",
         "B1 is STABILIZING",
     ]
     (ended,) = [d for d in scene.decisions if d.action == "ended" and d.source == "B1"]
     assert (ended.reason["planned"], ended.reason["moved"]) == (2, 1)
+
+
+def test_a_client_that_closes_its_session_has_not_moved() -> None:
+    scene = migrating()
+    scene.arrive("c1", "B2")
+    scene.close("c2", "B1")
+    assert scene.wait(STEADY.reply_timeout_s + 0.1) == [
+        "B1 -> B2: SessionEnd",
+        "B2 -> B1: LbDone",
+        "B2 reports ended B1: all clients have left",
+        "B2 is STABILIZING",
+        "B1 reports ended every client that arrived at the acceptor has left this broker",
+        "B1 is STABILIZING",
+    ]
+    (ended,) = [d for d in scene.decisions if d.action == "ended" and d.source == "B1"]
+    assert [ended.reason[key] for key in ("asked", "moved", "closed")] == [2, 1, 1]
+
+
+def test_a_session_ends_soon_after_all_have_left_if_the_acceptor_is_silent() -> None:
+    scene = migrating()
+    scene.crash("B2")
+    for name in ("c1", "c2"):
+        scene.close(name, "B1")  # They are at B2, which has died.
+    assert scene.wait(2 * STEADY.reply_timeout_s + 0.1) == [
+        "B1 -> B2: SessionEnd",
+        "B1 reports ended all clients have left; the acceptor did not say that it was done",
+        "B1 is STABILIZING",
+    ]
+
+
+def test_clients_that_were_not_asked_yet_have_not_stayed() -> None:
+    names = tuple(f"c{number}" for number in range(5))
+    scene = unbalanced(replace(STEADY, moves_per_s=2.0), *names)
+    scene.wait(2.0)
+    scene.sample("B1", SAMPLES, names)
+    scene.command("B1", "abort")
+    (ended,) = [d for d in scene.decisions if d.action == "gave up" and d.source == "B1"]
+    assert [ended.reason[key] for key in ("planned", "asked", "moved")] == [5, 2, 0]
 
 
 def test_many_clients_are_given_up_when_none_arrives_for_a_while() -> None:
@@ -366,9 +432,13 @@ def test_disjoint_pairs_have_sessions_at_the_same_time() -> None:
 # -- what cannot be balanced ---------------------------------------------------------------------
 
 
-def test_a_broker_says_once_why_it_cannot_be_balanced_and_how_good_any_assignment_is() -> None:
+@pytest.mark.parametrize("mode", ["dry-run off", "dry-run on"])
+def test_a_broker_says_once_why_it_cannot_be_balanced_and_how_good_any_assignment_is(
+    mode: str,
+) -> None:
     scene = unbalanced()
     scene.crash("B3")
+    scene.command("B1", mode)
     scene.plans["B1"] = ()
     story: list[str] = []
     for _ in range(8):
@@ -386,3 +456,39 @@ def test_a_broker_says_once_why_it_cannot_be_balanced_and_how_good_any_assignmen
     scene.load("B1", output=0.1)
     scene.wait(200.0)
     assert scene.modules["B1"].account(scene.now_s)["cannot_be_balanced"] is None
+
+
+def obstructed() -> Scene:
+    """B1 cannot be balanced with B2, and says so."""
+    scene = unbalanced()
+    scene.crash("B3")
+    scene.plans["B1"] = ()
+    for _ in range(4):
+        scene.wait(30.0)
+        scene.sample("B1", SAMPLES, ["c1"])
+    assert scene.modules["B1"].account(scene.now_s)["cannot_be_balanced"]
+    return scene
+
+
+def test_what_cannot_be_balanced_stays_so_while_the_partner_is_busy() -> None:
+    scene = obstructed()
+    scene.command("B2", "pause")  # It publishes that it is BUSY.
+    scene.wait(120.0)
+    assert scene.modules["B1"].account(scene.now_s)["cannot_be_balanced"]
+    scene.command("B2", "resume")
+    for _ in range(4):
+        scene.wait(30.0)
+        scene.sample("B1", SAMPLES, ["c1"])
+    assert [d.action for d in scene.decisions].count("cannot balance") == 1
+
+
+def test_a_dry_run_that_finds_clients_is_no_obstacle() -> None:
+    scene = unbalanced()
+    scene.crash("B3")
+    scene.command("B1", "dry-run on")
+    for _ in range(8):
+        scene.wait(30.0)
+        scene.sample("B1", SAMPLES, ["c1"])
+    actions = [d.action for d in scene.decisions]
+    assert "proposed" in actions
+    assert "cannot balance" not in actions

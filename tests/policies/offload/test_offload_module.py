@@ -158,7 +158,7 @@ def test_a_head_accepts_advertisements() -> None:
     assert list(broker.sessions.publishers()) == ["paul"]
 
 
-# -- cost, timers, clocks ------------------------------------------------------------------------
+# -- cost, timers --------------------------------------------------------------------------------
 
 
 def test_publications_are_watched_only_while_sampling() -> None:
@@ -197,9 +197,8 @@ def test_timers_do_not_pile_up() -> None:
         assert max(per_broker.values()) < 12, per_broker
 
 
-@pytest.mark.parametrize("jump_s", [-100_000.0, 100_000.0], ids=["back", "forward"])
-def test_a_session_survives_a_clock_that_jumps(jump_s: float) -> None:
-    """Timers are durations for a live broker: they fire when they would have, at another time."""
+def test_a_session_survives_a_process_that_stood_still() -> None:
+    """The clock of a broker never goes back, but timers may fire late, all of them."""
     scene = Scene(STAR, STEADY)
     scene.subscriber("c1", "B1")
     scene.plans["B1"] = ("c1",)
@@ -207,8 +206,9 @@ def test_a_session_survives_a_clock_that_jumps(jump_s: float) -> None:
         scene.load(name, output=output)
     scene.wait(31.0)
     assert scene.status("B1") == "BUSY"
-    scene.now_s += jump_s
-    scene.timers = [(at_s + jump_s, n, b, timer) for at_s, n, b, timer in scene.timers]
+    late_s = 100_000.0
+    scene.now_s += late_s
+    scene.timers = [(at_s + late_s, n, b, timer) for at_s, n, b, timer in scene.timers]
     scene.sample("B1", 50, ["c1"])
     for name in scene.modules:
         scene.command(name, "pause")

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from tests.policies.offload.scenes import info, sampled
 
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
-from godwit.policies.offload.report_cards import Offloading, ReportCard, pick_best_report
+from godwit.policies.offload.offload_algorithms import plan_offload
+from godwit.policies.offload.report_cards import (
+    BALANCED,
+    NO_STEP,
+    PAST_BALANCE,
+    Offloading,
+    OffloadPlan,
+    ReportCard,
+    pick_best_report,
+)
 from godwit.policies.offload.settings import BalancingSettings
 
 
@@ -161,12 +172,15 @@ def card(
         pytest.param([card(0, 0.1, k=1), card(1, 0.1, k=2, saved=1)], 1, id="saved before fewer"),
         pytest.param([card(7, 0.1), card(1, 0.1)], 1, id="tie: the lowest id"),
         pytest.param([card(0, 0.5), card(1, -0.6)], None, id="none is nearer than now"),
+        pytest.param([card(0, -0.47)], None, id="past balance, without a margin"),
+        pytest.param([card(0, -0.47), card(1, 0.49)], 1, id="a small step before balance"),
+        pytest.param([card(0, -0.4)], 0, id="past balance, by a margin"),
         pytest.param([], None, id="none at all"),
     ],
 )
 def test_pick_best_report(reports: list[ReportCard], best: int | None) -> None:
     for order in (reports, reports[::-1]):
-        found = pick_best_report(order, 0.5)
+        found = pick_best_report(order, 0.5, 0.005)
         assert (None if found is None else found.group) == best
 
 
@@ -204,3 +218,54 @@ def test_done_offloading(
     loads = offloading(action, local, remote, clients=1, overloaded=overloaded)
 
     assert loads.is_done == done
+
+
+# -- what a plan gains ---------------------------------------------------------------------------
+
+
+def output_plan(heavy: int, used: float, *, light: int = 0) -> OffloadPlan:
+    """B1 has clients of 100 bytes/s and of 1 byte/s; B2 has none; both have 300 bytes/s."""
+    heavy_bits, light_bits = "0" + "1" * 100, "1" + "0" * 100
+    groups = {"heavy": (heavy, heavy_bits), "light": (light, light_bits)}
+    local, remote = info("B1", ir=101, ou=used, ot=300), info("B2", ir=101, ot=300)
+    samples = sampled(groups, lcss="1" * 101, size_bytes=1)
+    return plan_offload(
+        OUTPUT, local, remote, (), samples, BalancingSettings(balance_threshold=0.02),
+        overloaded=False, random=Random(1),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("clients", "used", "moved", "reason"),
+    [
+        pytest.param(1, 100, 0, NO_STEP, id="one subscriber: B2 would have all of it then"),
+        pytest.param(1, 104, 0, NO_STEP, id="measured 4% more than was sampled"),
+        pytest.param(1, 96, 0, NO_STEP, id="measured 4% less than was sampled"),
+        pytest.param(2, 208, 1, NO_STEP, id="of two heavy ones, one"),
+        pytest.param(2, 200, 1, BALANCED, id="as it was sampled"),
+        pytest.param(1, 150, 1, PAST_BALANCE, id="past balance, and much better"),
+    ],
+)
+def test_a_heavy_subscriber_does_not_go_to_and_fro(
+    clients: int, used: float, moved: int, reason: str
+) -> None:
+    found = output_plan(clients, used)
+
+    assert (len(found.clients), found.reason) == (moved, reason)
+    assert (found.reason == BALANCED) == (abs(found.difference_after) <= 0.02)
+
+
+def test_a_plan_that_gains_next_to_nothing_is_dropped() -> None:
+    """One that is too heavy to move, and some that make no difference."""
+    found = output_plan(1, 104, light=2)
+
+    assert (found.clients, found.reason) == ((), NO_STEP)
+    assert found.difference_after == found.difference_before
+    assert found.remote_after == found.remote_before
+
+
+def test_many_steps_that_gain_little_are_one_that_gains_much() -> None:
+    found = output_plan(1, 104, light=20)
+
+    assert len(found.clients) == 20
+    assert "heavy0" not in found.clients

@@ -111,9 +111,12 @@ class AcceptorSession:
         self._over(reason, is_failure=True)
         return self._context.send(self.partner, SessionEnd(session=self.session, reason=reason))
 
-    def on_ended(self, reason: str) -> None:
-        """The offloader has ended it."""
-        self._over(reason)
+    def on_ended(self, reason: str) -> list[Request]:
+        """The offloader has ended it; it may want to know how many have arrived."""
+        if self._migrate is None:
+            self._over(reason)
+            return []
+        return self._done(reason)
 
     def _over(self, reason: str, *, is_failure: bool = False) -> None:
         migrate = self._migrate

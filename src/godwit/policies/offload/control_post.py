@@ -76,14 +76,6 @@ class ControlPost:
         """The words of all subscriptions."""
         return list(self._subscriptions)
 
-    def withdraw_all(self) -> list[Request]:
-        withdrawn: list[Request] = []
-        for word in self.subscribed():
-            withdrawn += self.unsubscribe(word)
-        for word in list(self._advertisements):
-            withdrawn += self.unadvertise(word)
-        return withdrawn
-
     def on_in_effect(self, notice: AdvertisementInEffect | SubscriptionInEffect) -> str | None:
         """The word of an advertisement that is in effect now; None for all other notices."""
         for word, id in self._advertisements.items():

@@ -9,7 +9,8 @@ Paper    Cheung, thesis 4.1, figure 4.1: Load Detector and Mediator.
     after a session                 STABILIZING, until the load is steady; then predicted against
                                     achieved
 
-Departs  1. A new status is published at once, not at the next period: others ask in vain else.
+Departs  1. A new status is published at once, not at the next period: others would ask this broker
+            although it would refuse.
          2. Steady: the first and the last window of the stabilize duration differ by no more than
             the stabilize percentage, the delay in units of Nf (open).
 Tested   tests/policies/offload/test_mediation.py, tests/policies/offload/test_offload_module.py;
@@ -291,8 +292,19 @@ class EdgeBalancer:
             return mediator.ask(candidates, now_s, overloaded=overloaded)
         if found:
             return [*mediator.obstacles.on_all_failed(self._context.averages.info(), self.known)]
-        mediator.obstacles.on_success()
+        if not self._is_obstructed():
+            mediator.obstacles.on_success()
         return []
+
+    def _is_obstructed(self) -> bool:
+        """Whether the last obstacle stands: its partner may only be busy at the moment (U2)."""
+        obstacle = self.mediator.obstacles.last
+        pie = None if obstacle is None else self.known.get(obstacle.partner)
+        if obstacle is None or pie is None:
+            return False
+        unit_s = self._triggers.normalization_s
+        difference = self.values.difference(pie.values, obstacle.action, unit_s)
+        return difference > self._triggers.of(obstacle.action)
 
     def _imbalances(self) -> list[Candidate] | None:
         """Step 2; None while this broker waits: to settle, or for brokers that are overloaded."""
@@ -373,7 +385,8 @@ class EdgeBalancer:
         bounds = obstacles.bounds(info, self.known)
         return {
             "status": self._context.status.status.value,
-            "load": load_account(info),
+            "load": load_account(info)
+            | {"subscriptions": sum(1 for _ in self._context.view.subscriptions())},
             "other_cluster": self.other_cluster,
             "known": [pie_account(pie) for pie in self.known],
             "session": None

@@ -67,9 +67,24 @@ class GlobalSession:
     is_running: bool = False
     rounds: int = 0
     quiet_rounds: int = 0
-    sessions_at_start: int = -1
-    sessions_seen: int = -1
+    sessions: int = 0
+    """Sessions of the edge brokers of both clusters since it has begun."""
+
+    before: dict[str, int] = field(default_factory=dict)
+    """How many each edge broker had had: when it began, or when the broker was heard first."""
+
     leased: set[str] = field(default_factory=set)
+
+    def count(self, pies: Iterable[Pie]) -> None:
+        """Take in how many sessions the edge brokers have had.
+
+        One that has restarted counts from 0, and adds nothing until it has caught up.
+        """
+        sessions = 0
+        for pie in pies:
+            now = pie.details.sessions
+            sessions += max(0, now - self.before.setdefault(pie.broker, now))
+        self.sessions = max(sessions, self.sessions)
 
 
 class GlobalMediator:
@@ -82,11 +97,13 @@ class GlobalMediator:
         alarms: Alarms,
         status: StatusMachine,
         *,
-        edges: Callable[[], Collection[str]],
+        edges: Callable[[], Collection[Pie]],
         has_high_edges: Callable[[], bool],
     ) -> None:
-        """`edges` are the known edge brokers of this cluster."""
+        """`edges` are the latest loads of the edge brokers of this cluster."""
         self.session: GlobalSession | None = None
+        self.sessions = 0
+        """Global sessions since the start, agreed to by both heads."""
         self.is_paused = False
         self._broker = broker
         self._settings = settings
@@ -138,7 +155,7 @@ class GlobalMediator:
                 self._status.apply(StatusEvent.GRANTED)
                 return self._begin(session, now_s)
             case GlobalKeep():
-                return [self._patience(now_s), *self._lease(session, self._edges())]
+                return [self._patience(now_s), *self._lease_all(session)]
             case GlobalEnd(reason=reason):
                 return self._over(f"{sender}: {reason}")
             case _:
@@ -171,12 +188,14 @@ class GlobalMediator:
 
     def _begin(self, session: GlobalSession, now_s: float) -> list[Request]:
         session.is_running = True
+        session.count(self._edges())
+        self.sessions += 1
         reason: dict[str, float | str] = {
             "session": session.session,
             "ours": float(session.is_ours),
         }
         report = self._report("global session", session, reason)
-        return [report, *self._lease(session, self._edges())]
+        return [report, *self._lease_all(session)]
 
     def _patience(self, now_s: float) -> Request:
         return self._alarms.set(GLOBAL_KEEP, now_s + self._lease_s)
@@ -184,6 +203,9 @@ class GlobalMediator:
     @property
     def _lease_s(self) -> float:
         return LEASE_ROUNDS * self._settings.global_detection_max_s
+
+    def _lease_all(self, session: GlobalSession) -> list[Request]:
+        return self._lease(session, [pie.broker for pie in self._edges()])
 
     def _lease(self, session: GlobalSession, edges: Iterable[str]) -> list[Request]:
         lease = PieLease(session=session.session, cluster=session.partner, for_s=self._lease_s)
@@ -193,10 +215,13 @@ class GlobalMediator:
             requests += self._send(edge, lease)
         return requests
 
-    def on_new_edge(self, edge: str) -> list[Request]:
-        """An edge broker of this cluster is heard for the first time."""
+    def on_new_edge(self, pie: Pie) -> list[Request]:
+        """An edge broker of one of the clusters is heard for the first time."""
         session = self.session
-        return self._lease(session, [edge]) if session is not None and session.is_running else []
+        if session is None or not session.is_running:
+            return []
+        session.before.setdefault(pie.broker, pie.details.sessions)
+        return self._lease(session, [pie.broker]) if pie.cluster == self._broker else []
 
     def round(self, pies: Collection[Pie], now_s: float) -> list[Request]:
         """A round is over; `pies` are the latest of the edge brokers of both clusters."""
@@ -204,14 +229,12 @@ class GlobalMediator:
         assert session is not None
         if not session.is_ours or not session.is_running:
             return []
-        sessions = sum(pie.details.sessions for pie in pies)
+        before = session.sessions
+        session.count(pies)
         in_session = any(pie.details.in_session for pie in pies)
-        if session.sessions_at_start < 0:
-            session.sessions_at_start = sessions
-        is_quiet = not in_session and sessions == session.sessions_seen
+        is_quiet = not in_session and session.sessions == before
         session.rounds += 1
         session.quiet_rounds = session.quiet_rounds + 1 if is_quiet else 0
-        session.sessions_seen = sessions
         if session.rounds > 1 and are_all_balanced(pies, session.partner):
             return self.end("all edge brokers of both clusters are balanced")
         if session.quiet_rounds >= QUIET_ROUNDS_MAX:
@@ -219,7 +242,7 @@ class GlobalMediator:
         if session.rounds >= self._settings.global_rounds_max:
             return self.end("it has taken its time; others get their turn")
         keep = self._send(session.partner, GlobalKeep(session=session.session))
-        return [*keep, *self._lease(session, self._edges())]
+        return [*keep, *self._lease_all(session)]
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -258,7 +281,7 @@ class GlobalMediator:
             "session": session.session,
             "because": reason,
             "rounds": session.rounds,
-            "sessions": max(0, session.sessions_seen - session.sessions_at_start),
+            "sessions": session.sessions,
         }
         return [*requests, self._report("global ended", session, why)]
 

@@ -15,11 +15,13 @@ Departs  1. A cluster is N/A if one of its edge brokers is.  It starts no global
             once more, as the thesis says: one extra hop, to all its neighbours.
          4. A pair of clusters whose global session led to no session between edge brokers is
             blocked, as in holds.py.
+         5. Heads are asked in the order of the list until one agrees, as edge brokers are.
 Tested   tests/policies/offload/test_global_mediation.py.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from random import Random
 
@@ -83,6 +85,8 @@ class HeadBalancer:
         self._pairs = BlockedPairs()
         self._gave_way = 0
         self._asked_for: Candidate | None = None
+        self._waiting: deque[Candidate] = deque()
+        """Clusters that are asked next, if those before them do not agree."""
         self.mediator = GlobalMediator(
             view.broker,
             settings,
@@ -90,7 +94,7 @@ class HeadBalancer:
             post,
             alarms,
             self._status,
-            edges=self._own_names,
+            edges=lambda: self._own,
             has_high_edges=self._has_high_edges,
         )
         self._bounds: AdaptiveBounds | None = None
@@ -159,9 +163,7 @@ class HeadBalancer:
                 return []
             is_new = self.edges.hear(pie, now_s)
             requests = self._with_news([])
-            if is_new and pie.cluster == self._broker:
-                requests += self.mediator.on_new_edge(pie.broker)
-            return requests
+            return [*requests, *self.mediator.on_new_edge(pie)] if is_new else requests
         if pie.broker == self._broker:
             return []
         if not self._own:
@@ -177,7 +179,8 @@ class HeadBalancer:
 
     def on_message(self, sender: str, message: MediationMessage, now_s: float) -> list[Request]:
         if not isinstance(message, EdgeRequest):
-            return self._with_news(self.mediator.on_message(sender, message, now_s))
+            found = self.mediator.on_message(sender, message, now_s)
+            return self._with_news([*found, *self._ask_next(now_s)])
         if sender not in self._own_names():
             return []
         self.requests += 1
@@ -189,6 +192,7 @@ class HeadBalancer:
         return []  # Messages between heads are short.
 
     def abort(self, now_s: float) -> list[Request]:
+        self._waiting.clear()
         return self._with_news(self.mediator.end("an operator has aborted it"))
 
     def on_paused(self, now_s: float, *, is_paused: bool) -> list[Request]:
@@ -197,7 +201,8 @@ class HeadBalancer:
 
     def on_alarm(self, purpose: str, now_s: float) -> list[Request]:
         if purpose in GLOBAL_ALARMS:
-            return self._with_news(self.mediator.on_alarm(purpose, now_s))
+            found = self.mediator.on_alarm(purpose, now_s)
+            return self._with_news([*found, *self._ask_next(now_s)])
         if purpose == WELCOME:
             return self._publish()
         if purpose != GLOBAL_PERIOD:
@@ -309,7 +314,7 @@ class HeadBalancer:
         if session is not None:
             found = self.mediator.round(list(self.edges), now_s)
             if self.mediator.session is None:
-                self._learn(session.sessions_seen - session.sessions_at_start)
+                self._learn(session.sessions)
             return [*requests, *self._with_news(found)]
         return [*requests, *self._with_news(self._look_for_a_cluster(now_s))]
 
@@ -326,11 +331,22 @@ class HeadBalancer:
         """Request a global session, if there is a reason and a cluster for it."""
         if self.mediator.session is not None or self.mediator.is_paused:
             return []
-        candidates = self._pairs.next_detection(self._candidates())
-        if not candidates:
+        self._waiting = deque(self._pairs.next_detection(self._candidates()))
+        return self._ask_next(now_s)
+
+    def _ask_next(self, now_s: float) -> list[Request]:
+        """Ask the next cluster, if the one before it has refused or is silent.
+
+        A head that refuses does so whatever the metric is: it is asked once.
+        """
+        session = self.mediator.session
+        if self.mediator.is_paused or (session is not None and session.is_running):
+            self._waiting.clear()
+        if session is not None or not self._waiting:
             return []
-        self._asked_for = candidates[0]
-        return self.mediator.request(candidates[0].partner, now_s)
+        asked = self._asked_for = self._waiting.popleft()
+        self._waiting = deque(c for c in self._waiting if c.partner != asked.partner)
+        return self.mediator.request(asked.partner, now_s)
 
     def _candidates(self) -> list[Candidate]:
         values = self.values
@@ -362,6 +378,7 @@ class HeadBalancer:
             "edges": [pie_account(pie) for pie in self._own],
             "known": [pie_account(pie) for pie in self.clusters],
             "requests": self.requests,
+            "sessions": self.mediator.sessions,
             "session": None
             if session is None
             else {

@@ -3,8 +3,6 @@
 A client that has just moved, or was asked and did not, is left alone for a time.  A broker with
 which a session found nothing to move is left out of the next detection, and after the next failure
 of twice as many: sampling again and again would cost more than it finds.
-
-H1  Nothing is held for longer than it was held at first, whatever the clock does.
 """
 
 from __future__ import annotations
@@ -23,22 +21,21 @@ class Holds:
     """Clients that are left alone."""
 
     def __init__(self) -> None:
-        self._until: dict[str, tuple[float, float]] = {}
-        """When the hold began and when it ends."""
+        self._until_s: dict[str, float] = {}
 
     def hold(self, clients: Iterable[str], now_s: float, for_s: float) -> None:
         for client in clients:
-            self._until[client] = now_s, now_s + for_s
+            self._until_s[client] = now_s + for_s
 
     def drop(self, client: str) -> None:
-        self._until.pop(client, None)
+        self._until_s.pop(client, None)
 
     def held(self, now_s: float) -> frozenset[str]:
         """The clients that are held now."""
-        for client, (since_s, until_s) in list(self._until.items()):
-            if not since_s <= now_s < until_s:  # Over, or the clock was set back.
-                del self._until[client]
-        return frozenset(self._until)
+        for client, until_s in list(self._until_s.items()):
+            if now_s >= until_s:
+                del self._until_s[client]
+        return frozenset(self._until_s)
 
 
 @dataclass(slots=True)

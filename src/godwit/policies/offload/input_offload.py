@@ -71,7 +71,7 @@ class InputOffload:
     def plan(self) -> OffloadPlan:
         offloading = self._offloading
         while not offloading.is_done:
-            report = pick_best_report(self._reports(), offloading.difference)
+            report = pick_best_report(self._reports(), offloading.difference, offloading.threshold)
             if report is None:
                 break
             self._take(report)
@@ -107,7 +107,7 @@ class InputOffload:
         self._shrink()
 
     def _leave(self, group: int) -> None:
-        """The filters that nobody holds any longer leave; others may be in the CSS now."""
+        """The filters without a holder leave; others may be in the CSS now."""
         for filter in set(self._offloading.sampled.groups[group].group.filters):
             holders = self._holders[filter]
             holders.discard(group)

@@ -1,8 +1,8 @@
 """Lower bounds of the maximum load: what no assignment of the subscribers to brokers can go below.
 
-Not in the thesis.  An operator who asks why a cluster stays uneven is told how much better any
-balancer could do; an experiment reports its distance from the best possible.  All are functions of
-what the brokers publish about themselves (`BrokerInfo`), so that they need no global knowledge.
+Not in the thesis.  If a cluster stays uneven, they tell an operator how much better any balancer
+could do; an experiment reports its distance from the best possible.  All are functions of what the
+brokers publish about themselves (`BrokerInfo`), so that they need no global knowledge.
 
 Let ou, ot, n, m, b, ir be those of each broker, N the sum of the n.
 
@@ -13,12 +13,12 @@ matching   d = m n + b of each broker, all n together N: water is poured over th
            level D with sum of (D - b) / m = N.  Below it there is no room for N subscriptions.  A
            broker without subscriptions has its b, so max d >= max(D, largest b).
 input      What enters a broker now is wanted by one of its subscribers, so in any assignment it
-           enters some broker: together the brokers receive at least U, the largest ir (or a rate
-           that the caller knows).  A broker at utilisation r takes in r / d(n) per second, so
-           max Ir >= U / sum of 1 / d(n).  As 1 / d is convex in n, that sum is the largest if one
-           broker has all subscriptions but one for each other broker; the least of these bounds
-           over the choice of that broker holds for any assignment.  It is far from the optimum
-           where many publications must enter several brokers.
+           enters some broker: together the brokers receive at least U, the largest ir.  A broker
+           at utilisation r takes in r / d(n) per second, so max Ir >= U / sum of 1 / d(n).  As
+           1 / d is convex in n, that sum is the largest if one broker has all subscriptions but
+           one for each other broker; the least of these bounds over the choice of that broker
+           holds for any assignment.  It is far from the optimum where many publications must
+           enter several brokers.
 
 B1  Every bound is at most the maximum of any assignment, also of the present one.
 Tested   tests/policies/offload/test_load_bounds.py: against all assignments of small clusters.
@@ -48,17 +48,15 @@ def load_bounds(
     brokers: Sequence[BrokerInfo],
     *,
     largest_subscriber_bytes_s: float = 0.0,
-    wanted_per_s: float = 0.0,
 ) -> LoadBounds:
     """Of brokers that may exchange subscribers.
 
     largest_subscriber_bytes_s  the output bandwidth of the largest subscriber, if known
-    wanted_per_s                the publications per second that any subscriber wants, if known
     """
     if not brokers:
         raise UsageError("the load of no broker is known; bounds need at least one")
     return LoadBounds(
-        input_utilisation=input_bound(brokers, wanted_per_s=wanted_per_s),
+        input_utilisation=input_bound(brokers),
         matching_delay_s=matching_bound_s(brokers),
         output_utilisation=output_bound(
             brokers, largest_subscriber_bytes_s=largest_subscriber_bytes_s
@@ -95,8 +93,8 @@ def _level_s(lines: Sequence[tuple[float, float]], subscriptions: int) -> float:
     return (subscriptions + sum(b_s / slope_s for b_s, slope_s in lines)) / per_s
 
 
-def input_bound(brokers: Sequence[BrokerInfo], *, wanted_per_s: float = 0.0) -> float:
-    wanted = max(wanted_per_s, *(info.input_per_s for info in brokers))
+def input_bound(brokers: Sequence[BrokerInfo]) -> float:
+    wanted = max(info.input_per_s for info in brokers)
     subscriptions = sum(info.subscriptions for info in brokers)
     with_one = [1 / info.matching.delay_s(1) for info in brokers]
     most = subscriptions - (len(brokers) - 1)

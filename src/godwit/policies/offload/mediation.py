@@ -40,6 +40,7 @@ from godwit.policies.offload.mediation_messages import (
 )
 from godwit.policies.offload.obstacles import Obstacle, Obstacles
 from godwit.policies.offload.offloader_session import (
+    REPLY,
     SESSION_ALARMS,
     Ending,
     OffloaderPhase,
@@ -117,7 +118,7 @@ class Mediator:
                 if isinstance(session, OffloaderSession):
                     requests = session.on_done(message, now_s)
             case SessionEnd(reason=reason):
-                session.on_ended(f"{sender}: {reason}")
+                requests = session.on_ended(f"{sender}: {reason}")
             case _:
                 assert_never(message)
         return [*requests, *self._finish_if_over(now_s)]
@@ -130,7 +131,7 @@ class Mediator:
             and self.is_requesting
             and session.partner == sender
         ):
-            return [session.wait_for_reply(now_s)]
+            return [session.wait_for(REPLY, now_s)]
         return []
 
     def _on_unknown(self, sender: str, message: SessionMessage) -> list[Request]:
@@ -207,10 +208,10 @@ class Mediator:
 
     def on_departed(self, client: str, now_s: float) -> list[Request]:
         self._context.holds.drop(client)
+        self.obstacles.on_departed()
         if not isinstance(self.session, OffloaderSession):
             return []
-        self.session.on_departed(client)
-        return self._finish_if_over(now_s)
+        return [*self.session.on_departed(client, now_s), *self._finish_if_over(now_s)]
 
     def abort(self, reason: str, now_s: float) -> list[Request]:
         """End the present session, if there is one."""
@@ -248,15 +249,19 @@ class Mediator:
 
     def _learn(self, session: OffloaderSession, ending: Ending) -> None:
         """Whether it is worthwhile to ask the same broker again."""
-        if session.largest_subscriber_bytes_s is not None:
-            self.obstacles.largest_subscriber_bytes_s = session.largest_subscriber_bytes_s
+        if session.largest_subscriber is not None:
+            self.obstacles.largest_subscriber = session.largest_subscriber
         if ending.moved:
             self.pairs.free(session.partner)
             self.obstacles.on_success()
             return
+        if ending.is_needless:
+            return
         self.pairs.block(session.partner, session.action)
-        if not ending.is_failure and not self._context.dry_run:
+        if ending.is_obstacle:
             self.obstacles.on_failed(Obstacle(session.partner, session.action, ending.reason))
+        elif ending.planned and not ending.asked:
+            self.obstacles.on_success()  # A dry run: it could be balanced.
 
     def _leave_busy(self, ending: Ending) -> None:
         context = self._context
@@ -277,6 +282,7 @@ class Mediator:
             "moved": ending.moved,
         }
         if isinstance(session, OffloaderSession):
+            reason |= {"asked": ending.asked, "closed": ending.closed}
             reason |= session.differences()
         action = "gave up" if ending.is_failure else "ended"
         return self._context.report(action, session.session, session.partner, reason)

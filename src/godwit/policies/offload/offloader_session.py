@@ -7,6 +7,7 @@ Paper    Cheung, thesis 4.1.4, "Mediating Load Balancing Sessions" and "Mediatin
     SAMPLING     the acceptor agreed; PRESS counts publications  until press_timeout_s
     MIGRATING    clients are asked to move                       until LbDone, or N x 5 s + margin;
                  and until those that arrived have left          until margin
+                 all have left, without LbDone: SessionEnd       until reply_timeout_s, twice
 
 Departs  1. The acceptor learns N, the time and the prediction from one message, Migrate, and not
             from every subscriber.
@@ -21,6 +22,7 @@ Departs  1. The acceptor learns N, the time and the prediction from one message,
             half a minute, and the queues grow meanwhile.  So the ordinary plan, which goes on until
             the two brokers meet, is computed as well, and the one that ends nearer to balance is
             taken.
+         6. If the difference has fallen to the trigger while it sampled, no client is asked.
 Tested   tests/policies/offload/test_mediation.py.
 
 F1  Each phase ends by a timer of this broker, whatever the other one does.
@@ -39,7 +41,7 @@ from godwit.broker.stimuli import Hop
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication, is_control_filter
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
-from godwit.policies.offload.detection import Candidate, Triggers
+from godwit.policies.offload.detection import Candidate, Triggers, overloads
 from godwit.policies.offload.edge_context import EdgeContext
 from godwit.policies.offload.load_status import StatusEvent
 from godwit.policies.offload.mediation_messages import (
@@ -50,6 +52,7 @@ from godwit.policies.offload.mediation_messages import (
     SessionEnd,
     css_filters,
 )
+from godwit.policies.offload.obstacles import LargestSubscriber
 from godwit.policies.offload.outcomes import Prediction
 from godwit.policies.offload.pie import PieValues
 from godwit.policies.offload.press import Press, Sampled
@@ -72,9 +75,19 @@ class Ending:
 
     reason: str
     planned: int = 0
+    asked: int = 0
     moved: int = 0
+    closed: int = 0
+    """Clients that were asked, and have left without moving: the acceptor has not seen them."""
+
+    is_obstacle: bool = False
+    """There was a difference, and nothing that could be moved; the reason says why."""
+
+    is_needless: bool = False
+    """The difference had gone before a client was asked."""
+
     is_failure: bool = False
-    """The other side did not answer, or somebody aborted it."""
+    """The other side did not answer, or an operator aborted it."""
 
     prediction: Prediction | None = None
 
@@ -88,8 +101,6 @@ class OffloaderSession:
         self.action = candidate.action
         self.phase = OffloaderPhase.REQUESTING
         self.ending: Ending | None = None
-        self.largest_subscriber_bytes_s: float | None = None
-        """Once it has sampled."""
         self._context = context
         self._candidate = candidate
         self._overloaded = overloaded
@@ -105,6 +116,7 @@ class OffloaderSession:
         self._departed_at_last_look = 0
         self._arrived: int | None = None
         """Clients that arrived at the acceptor, once it has said so."""
+        self._is_ending = False
         self._within_s = 0.0
         self._stall_s = 0.0
 
@@ -112,19 +124,22 @@ class OffloaderSession:
 
     def request(self, now_s: float) -> list[Request]:
         message = LbRequest(session=self.session, action=self.action)
-        return [*self._context.send(self.partner, message), self.wait_for_reply(now_s)]
+        return [*self._context.send(self.partner, message), self.wait_for(REPLY, now_s)]
 
-    def wait_for_reply(self, now_s: float) -> Request:
+    def wait_for(self, alarm: str, now_s: float) -> Request:
+        """The acceptor should answer now."""
         deadline_s = now_s + self._context.settings.reply_timeout_s
-        return self._context.alarms.set(REPLY, deadline_s)
+        return self._context.alarms.set(alarm, deadline_s)
 
     def is_worthwhile(self, remote: BrokerInfo) -> bool:
         """Whether this broker is still the heavier one, by enough."""
-        own = PieValues.of(self._context.averages.info())
-        triggers = Triggers.local_of(self._context.settings)
-        if self._overloaded:
+        settings, own = self._context.settings, self._context.averages.info()
+        if self._overloaded and overloads(own, settings.higher_overload_threshold):
             return True
-        difference = own.difference(PieValues.of(remote), self.action, triggers.normalization_s)
+        triggers = Triggers.local_of(settings)
+        difference = PieValues.of(own).difference(
+            PieValues.of(remote), self.action, triggers.normalization_s
+        )
         return difference > triggers.of(self.action)
 
     # -- sampling ------------------------------------------------------------------------------
@@ -180,17 +195,18 @@ class OffloaderSession:
         context.watch(False)
         context.alarms.cancel(SAMPLING)
         settings = context.settings
-        took_s = now_s - self._began_s
-        if not 0.0 <= took_s <= 2 * settings.press_timeout_s + settings.session_margin_s:
-            return self._end("the clock of this broker was set while it sampled")
+        if now_s - self._began_s > settings.press_timeout_s + settings.session_margin_s:
+            # The process was stopped meanwhile.  The acceptor has given up (N1).
+            return self._end("this broker stood still while it sampled")
+        if not self.is_worthwhile(remote):
+            reason = "the difference has fallen to the trigger or below while this broker sampled"
+            return self._end(reason, is_needless=True)
         sampled = press.result(now_s)
         if not sampled.samples:
-            return self._end("no publication arrived while sampling")
-        rates = [sampled.bytes_per_s(profile) for profile in sampled.groups]
-        self.largest_subscriber_bytes_s = max(rates, default=0.0)
+            return self._end("no publication arrived while sampling", is_obstacle=True)
         plan = self._plan = self._best_plan(remote, sampled)
         if not plan.clients:
-            return self._end(plan.reason)
+            return self._end(plan.reason, is_obstacle=True)
         if context.dry_run:
             proposed = [self._move_report("proposed", client) for client in plan.clients]
             return [*proposed, *self._end("dry run")]
@@ -285,12 +301,21 @@ class OffloaderSession:
         }
         return self._context.report(action, client, self.partner, reason)
 
-    def on_departed(self, client: str) -> None:
+    def on_departed(self, client: str, now_s: float) -> list[Request]:
         if self._press is not None:
             self._press.on_departed(client)
-        if client in self._asked:
-            self._departed.add(client)
-            self._over_if_all_left()
+        if client not in self._asked or client in self._departed:
+            return []
+        self._departed.add(client)
+        self._over_if_all_left()
+        if not self._have_all_left or self._arrived is not None:
+            return []
+        # The acceptor should say any moment that it is done.
+        return [self.wait_for(SESSION, now_s)]
+
+    @property
+    def _have_all_left(self) -> bool:
+        return not self._to_ask and len(self._departed) == len(self._asked)
 
     def on_done(self, done: LbDone, now_s: float) -> list[Request]:
         """The acceptor expects no more clients; those that arrived there have to leave here."""
@@ -302,8 +327,12 @@ class OffloaderSession:
         return [self._context.alarms.set(SESSION, now_s + margin_s)]
 
     def _over_if_all_left(self) -> None:
-        if self._arrived is not None and len(self._departed) >= self._arrived:
-            self._over("all that arrived have left")
+        if self._arrived is None or len(self._departed) < self._arrived:
+            return
+        if self._arrived:
+            self._over("every client that arrived at the acceptor has left this broker")
+        else:
+            self._over("none of the clients that were asked has moved", is_obstacle=True)
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -313,14 +342,21 @@ class OffloaderSession:
                 return self._decide(now_s)
             case "asking":
                 return list(self._ask(now_s))
-            case "stall" if self._arrived is not None:
-                return []
+            case "stall" if self._arrived is not None or self._have_all_left:
+                return []  # The other alarm follows.
             case "stall" if len(self._departed) > self._departed_at_last_look or self._to_ask:
                 return [self._watch_for_stall(now_s)]
             case "stall":
                 return self.abort("no client has left for a while")
             case _ if self._arrived is not None:
-                self._over("some that arrived have not left")
+                self._over("some clients that arrived at the acceptor have not left this broker")
+                return []
+            case _ if self._have_all_left and not self._is_ending:
+                self._is_ending = True  # An acceptor that waits for others says now who arrived.
+                ended = SessionEnd(session=self.session, reason="all clients have left")
+                return [*self._context.send(self.partner, ended), self.wait_for(SESSION, now_s)]
+            case _ if self._have_all_left:
+                self._over("all clients have left; the acceptor did not say that it was done")
                 return []
             case _:
                 return self.abort("the acceptor did not say that it was done")
@@ -332,36 +368,53 @@ class OffloaderSession:
         self._over(reason, is_failure=True)
         return requests
 
-    def on_ended(self, reason: str) -> None:
+    def on_ended(self, reason: str) -> list[Request]:
         """The acceptor has ended it."""
         self._over(reason, is_failure=True)
+        return []
 
-    def _end(self, reason: str) -> list[Request]:
-        """There is nothing to move."""
+    def _end(
+        self, reason: str, *, is_obstacle: bool = False, is_needless: bool = False
+    ) -> list[Request]:
+        """There is nothing more to move; the acceptor need not wait."""
         requests = self._context.send(self.partner, SessionEnd(session=self.session, reason=reason))
-        self._over(reason)
+        self._over(reason, is_obstacle=is_obstacle, is_needless=is_needless)
         return requests
 
-    def _over(self, reason: str, *, is_failure: bool = False) -> None:
+    def _over(
+        self,
+        reason: str,
+        *,
+        is_failure: bool = False,
+        is_obstacle: bool = False,
+        is_needless: bool = False,
+    ) -> None:
         context, plan = self._context, self._plan
         if self._press is not None:
             self._press = None
             context.watch(False)
+        # Without a word of the acceptor, all that left may have moved.
+        left = len(self._departed)
+        moved = left if self._arrived is None else min(left, self._arrived)
         prediction = None
-        if plan is not None and self._departed:
+        if plan is not None and moved:
             prediction = Prediction(
                 session=self.session,
                 source=context.broker,
                 target=self.partner,
                 planned=len(plan.clients),
-                moved=len(self._departed),
+                moved=moved,
                 before=plan.local_before,
                 predicted=plan.local_after,
             )
         self.ending = Ending(
             reason,
             planned=0 if plan is None else len(plan.clients),
-            moved=len(self._departed),
+            asked=len(self._asked),
+            moved=moved,
+            closed=left - moved,
+            is_obstacle=is_obstacle,
+            is_needless=is_needless,
             is_failure=is_failure,
             prediction=prediction,
         )
@@ -371,6 +424,15 @@ class OffloaderSession:
         stayed = [client for client in self._asked if client not in self._departed]
         for_s = max(self._context.settings.hold_s, self._within_s)
         self._context.holds.hold(stayed, now_s, for_s)
+
+    @property
+    def largest_subscriber(self) -> LargestSubscriber | None:
+        """Once it has planned."""
+        plan = self._plan
+        if plan is None:
+            return None
+        used = plan.local_before.output_used_bytes_s
+        return LargestSubscriber(plan.largest_subscriber_bytes_s, used)
 
     def differences(self) -> dict[str, float]:
         """The estimated difference before and after, for reports."""

@@ -3,7 +3,7 @@
 Paper    Cheung, thesis 4.3.3, algorithms 2 to 4.
 Words    Phase-I, types I to III, Phase-II -> `OffloadPhase`; ignoreSet -> groups that were dropped.
 
-    Phase I   groups of which the acceptor receives everything already: no new input for it
+    Phase I   groups whose publications the acceptor receives already: no new input for it
               I    all its clients can go, and the offloader's input falls
               II   its input would fall, but not all can go
               III  its input does not fall even if all go

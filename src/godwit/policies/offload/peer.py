@@ -1,4 +1,4 @@
-"""PEER: which brokers are cluster-heads, which are edge brokers, and of which cluster.
+"""PEER: which brokers are cluster-heads, which are edge brokers, and the cluster of each.
 
 Paper    Cheung, thesis 4.1.1.
 Words    edge broker -> EDGE: exactly one neighbour, serves subscribers; cluster-head -> HEAD: more
@@ -16,7 +16,7 @@ Tested   tests/policies/offload/test_peer.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -56,7 +56,7 @@ def edges_of(topology: Topology, head: str) -> tuple[str, ...]:
     return tuple(name for name in topology.neighbours(head) if _is_edge(topology, name))
 
 
-def check_peer(topology: Topology, publishers_at: Collection[str] = ()) -> None:
+def check_peer(topology: Topology) -> None:
     """Raise UsageError unless the load balancer can work in this overlay."""
     if not topology.is_tree:
         raise UsageError("load balancing needs brokers that are linked as one tree")
@@ -66,13 +66,6 @@ def check_peer(topology: Topology, publishers_at: Collection[str] = ()) -> None:
             "load balancing needs a cluster-head, a broker with two links or more;"
             f" there are only {', '.join(topology.brokers)}"
         )
-    for broker in publishers_at:
-        if _is_edge(topology, broker):
-            (head,) = topology.neighbours(broker)
-            raise UsageError(
-                f"broker {broker} has one link, so it is an edge broker of cluster {head} and"
-                f" serves no publishers; connect them to {head}"
-            )
 
 
 def _is_edge(topology: Topology, broker: str) -> bool:

@@ -214,9 +214,7 @@ class KnownBrokers:
 
     def drop_expired(self, now_s: float) -> None:
         for broker, heard in list(self._heard.items()):
-            if now_s < heard.at_s:  # The clock was set back.
-                self._heard[broker] = replace(heard, at_s=now_s)
-            elif now_s - heard.at_s > self._expiry_s:
+            if now_s - heard.at_s > self._expiry_s:
                 del self._heard[broker]
 
     def forget(self, broker: str) -> None:

@@ -2,10 +2,11 @@
 
 Paper    Cheung, thesis 4.2.1, equations (4.6) to (4.8), table 4.1.
 Words    Np -> samples_max; N -> samples; T is the caller's; nBS -> a count of bits;
-         sPR -> publications_per_s; sBV -> GroupProfile.received; lcssBV -> Sampled.lcss;
+         sPR -> Offloading.rate times that; sBV -> GroupProfile.received; lcssBV -> Sampled.lcss;
          ir -> input_per_s; CSS -> acceptor_css.
 Claim    A publication that is sampled sets the same bit in the vector of every group that received
-         it and, if the acceptor's subscriptions match it, in lcss.  Rates follow by counting.
+         it and, if the acceptor's subscriptions match it, in lcss.  Rates follow by counting
+         (remaining_traffic.py, report_cards.py).
 
 Nothing is derived from the filters of local clients: bits are what the broker delivered while it
 sampled.  The acceptor's filters are matched against the same publications in an index of their own,
@@ -80,32 +81,10 @@ class Sampled:
     lcss: BitVector
     """The samples that match a subscription of the acceptor."""
 
-    size_bytes: int = 0
-    """Of all samples together."""
-
     @property
     def input_per_s(self) -> float:
         """Publications per second during the sampling."""
         return self.samples / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def size_mean_bytes(self) -> float:
-        return self.size_bytes / self.samples if self.samples else 0.0
-
-    def publications_per_s(self, profile: GroupProfile) -> float:
-        """(4.6): the rate of what each client of the group receives."""
-        return self._rate(profile.received.count)
-
-    def added_per_s(self, profile: GroupProfile) -> float:
-        """(4.6) with (4.7): what the acceptor would receive in addition."""
-        return self._rate((profile.received - self.lcss).count)
-
-    def bytes_per_s(self, profile: GroupProfile) -> float:
-        """The output bandwidth that each client of the group takes."""
-        return profile.size_bytes / self.seconds if self.seconds > 0 else 0.0
-
-    def _rate(self, bits: int) -> float:
-        return self.input_per_s * bits / self.samples if self.samples else 0.0
 
 
 class Press:
@@ -134,7 +113,6 @@ class Press:
         for number, filter in enumerate(acceptor_css):
             self._css.add(number, filter)
         self._lcss = 0
-        self._size_bytes = 0
         self._samples = 0
         self._samples_max = samples_max
         self._started_s = now_s
@@ -159,7 +137,6 @@ class Press:
             self._bytes[number] += publication_bytes
         if self._css.match(publication.content):
             self._lcss |= bit
-        self._size_bytes += publication_bytes
         self._samples += 1
         if self._samples == self._samples_max:
             self._full_s = now_s
@@ -192,7 +169,6 @@ class Press:
             seconds=end_s - self._started_s,
             groups=groups,
             lcss=BitVector(0, length, self._lcss),
-            size_bytes=self._size_bytes,
         )
 
 

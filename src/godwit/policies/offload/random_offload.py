@@ -17,10 +17,14 @@ from __future__ import annotations
 from random import Random
 
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
-from godwit.policies.offload.report_cards import Offloading, OffloadPlan, ReportCard
+from godwit.policies.offload.report_cards import (
+    NOT_HIGHER,
+    Offloading,
+    OffloadPlan,
+    ReportCard,
+)
 
 CHOSEN_AT_RANDOM = "chosen at random"
-NOT_HIGHER = "the offloader's load is not the higher one"
 
 
 def subscriptions_to_move(local: float, remote: float, local_n: int, remote_n: int) -> float:
@@ -71,4 +75,4 @@ class RandomOffload:
             if offloading.per_client[group] <= left:
                 left -= offloading.per_client[group]
                 offloading.apply(ReportCard(group, 1, 0.0, is_covered=False, saved_bits=0))
-        return offloading.plan(CHOSEN_AT_RANDOM)
+        return offloading.plan(CHOSEN_AT_RANDOM, whatever_it_gains=True)

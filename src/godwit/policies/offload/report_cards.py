@@ -5,13 +5,21 @@ Paper    Cheung, thesis 4.3.1 (report card, number of subscribers), algorithm 1 
 Words    numberOffloaded -> k; balancePercentageDiff -> difference; covered -> is_covered;
          prevBalanceDiff -> Offloading.difference; offloadSet -> OffloadPlan.clients.
 Claim    Each step of a plan makes the estimated difference strictly smaller in size (L39), and
-         leaves every resource of the acceptor within its limit.
+         leaves every resource of the acceptor within its limit.  A plan is not undone by the next.
 Departs  1. k is the smallest number that reaches balance, at most what the acceptor's limit leaves
             (E7: a report with k = 0 is dropped, never looked at again; limits only tighten).
          2. Rates are parts of the offloader's measured input: nBS / N of it.  Its average over a
             detection interval is steadier than the rate during the few seconds of sampling, and
             Ir, which the estimate starts from, comes from it.
          3. A pair that is balanced is left alone, even if the offloader is still overloaded: k = 0.
+         4. A step that makes the acceptor the heavier one, beyond the balance threshold, must be
+            strictly better by a margin: the threshold, and MARGIN of what it changes.  Else one
+            heavy subscriber goes to and fro between two equal brokers, because its load as it was
+            sampled and the broker's as it was measured differ by a few percent.  If k clients fail
+            that, k - 1 are taken.  Steps that leave the offloader the heavier one may be small:
+            they cannot be undone, and many of them add up.
+         5. A plan that stops short of balance and gains no more than the threshold is dropped: it
+            would be repeated in each detection, for nothing.
 Tested   tests/policies/offload/test_report_cards.py.
 
 C1  The k of a group never rises during a plan: balance comes nearer, limits tighten, clients leave.
@@ -33,11 +41,15 @@ from godwit.policies.offload.remaining_traffic import RemainingTraffic
 from godwit.policies.offload.settings import BalancingSettings
 
 BALANCED = "balanced"
+PAST_BALANCE = "as near to balance as whole clients allow; the acceptor is the heavier one then"
+NOT_HIGHER = "the offloader's load is not the higher one"
 NO_STEP = "no step improves the balance"
 INPUTS_BALANCED = "the inputs are balanced; to move more would make the acceptor's the higher one"
 NO_LONGER_OVERLOADED = "no longer overloaded"
 STILL_OVERLOADED = "balanced, but the offloader is still overloaded"
 NOTHING_SAMPLED = "no publication arrived while PRESS sampled"
+#: The part of a change that the estimate of it may be wrong by.
+MARGIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,9 @@ class OffloadPlan:
     difference_after: float
     reason: str
     """Why it ended."""
+
+    largest_subscriber_bytes_s: float = 0.0
+    """The output bandwidth of the offloader's largest subscriber, also if it stays."""
 
 
 class ReportCard(NamedTuple):
@@ -80,10 +95,22 @@ class ReportCard(NamedTuple):
         )  # fmt: skip
 
 
-def pick_best_report(reports: Iterable[ReportCard], previous: float) -> ReportCard | None:
-    """The report that comes nearest to balance, if it is nearer than `previous`."""
-    best = min(reports, key=lambda report: report.rank, default=None)
-    return best if best is not None and abs(best.difference) < abs(previous) else None
+def is_improvement(previous: float, after: float, threshold: float) -> bool:
+    """Whether a step from one difference to another one is worthwhile (departure 4).
+
+    If it is not, then no step that moves more is, nor is it later, when the difference is smaller.
+    """
+    if after >= -threshold:
+        return abs(after) < abs(previous)
+    return previous + after > max(threshold, MARGIN * (previous - after))
+
+
+def pick_best_report(
+    reports: Iterable[ReportCard], previous: float, threshold: float
+) -> ReportCard | None:
+    """The report that comes nearest to balance, of those that improve on `previous`."""
+    better = (r for r in reports if is_improvement(previous, r.difference, threshold))
+    return min(better, key=lambda report: report.rank, default=None)
 
 
 class Offloading:
@@ -179,6 +206,8 @@ class Offloading:
         if most > self.threshold or limit == 1:
             return limit, most
         k = first(1, limit, lambda k: difference(k) <= self.threshold)
+        if k > 1 and not is_improvement(self.difference, difference(k), self.threshold):
+            k -= 1
         return k, difference(k)
 
     # -- steps ---------------------------------------------------------------------------------
@@ -198,7 +227,7 @@ class Offloading:
         return traffic.move(group, k)
 
     def improves(self, report: ReportCard) -> bool:
-        return abs(report.difference) < abs(self.difference)
+        return is_improvement(self.difference, report.difference, self.threshold)
 
     @property
     def is_done(self) -> bool:
@@ -219,26 +248,36 @@ class Offloading:
 
     # -- the result ----------------------------------------------------------------------------
 
-    def plan(self, reason: str | None = None) -> OffloadPlan:
+    def plan(self, reason: str | None = None, *, whatever_it_gains: bool = False) -> OffloadPlan:
         local, remote, difference = self._before
+        is_kept = self._is_worthwhile or whatever_it_gains
         return OffloadPlan(
             action=self.action,
-            clients=tuple(self._chosen),
+            clients=tuple(self._chosen) if is_kept else (),
             local_before=local,
             remote_before=remote,
-            local_after=self.pair.local,
-            remote_after=self.pair.remote,
+            local_after=self.pair.local if is_kept else local,
+            remote_after=self.pair.remote if is_kept else remote,
             difference_before=difference,
-            difference_after=self.difference,
+            difference_after=self.difference if is_kept else difference,
             reason=reason or self._reason,
+            largest_subscriber_bytes_s=max(self.bytes_s, default=0.0),
         )
 
     @property
+    def _is_worthwhile(self) -> bool:
+        """Departure 5."""
+        gain = abs(self._before[2]) - abs(self.difference)
+        return self.is_done or gain > self.threshold
+
+    @property
     def _reason(self) -> str:
-        if self.is_done:
-            return NO_LONGER_OVERLOADED if self.overloaded else BALANCED
+        if self.overloaded and self.is_done:
+            return NO_LONGER_OVERLOADED
         if self.difference <= self.threshold:
-            return STILL_OVERLOADED
+            if self.difference < -self.threshold:
+                return PAST_BALANCE if self._chosen else NOT_HIGHER
+            return STILL_OVERLOADED if self.overloaded else BALANCED
         if self.obstacle:
             return f"the acceptor would exceed its limit: {self.obstacle}"
         return NO_STEP

@@ -13,6 +13,8 @@ x = k times those of one client, and all moves so far only add up.  So
                (`near`).  With each step some reports go from far to near, and none comes back.
     balance    k is right as long as k - 1 clients would not reach balance: a heap of (k - 1) times
                the bytes, from which those are taken that do.
+    margin     k clients are right as long as they do not move too far past balance; a heap of x,
+               from which those are taken that do: one client less goes (report_cards.py, 4).
     limits     k is right as long as the acceptor has room: for the bytes, a heap of x; for input
                and memory, one heap of k times the filters for each number of added samples,
                because (added samples, subscriptions) is all that these limits depend on.
@@ -31,7 +33,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from godwit.policies.offload.report_cards import Offloading, ReportCard, pick_best_report
+from godwit.policies.offload.report_cards import (
+    Offloading,
+    ReportCard,
+    is_improvement,
+    pick_best_report,
+)
 
 
 class ReportPools:
@@ -54,6 +61,7 @@ class ReportPools:
         self._near: list[list[tuple[float, int, int, int, int]]] = [[] for _ in range(lists)]
         # Entries: minus the figure that is compared, group, serial.
         self._balance: list[tuple[float, int, int]] = []
+        self._margin: list[tuple[float, int, int]] = []
         self._output: list[tuple[float, int, int]] = []
         self._engine: dict[int, list[tuple[float, int, int]]] = {}
         for group, bytes_s in enumerate(offloading.bytes_s):
@@ -76,7 +84,7 @@ class ReportPools:
         while near and self._serials.get(near[0][3]) != near[0][4]:
             heappop(near)
         tops = [self._fresh(heap[0][3]) for heap in (far, near) if heap]
-        return pick_best_report(tops, offloading.difference)
+        return pick_best_report(tops, offloading.difference, offloading.threshold)
 
     def take(self, report: ReportCard) -> bool:
         """Apply a report and drop its group; whether a group is covered now that was not."""
@@ -104,6 +112,9 @@ class ReportPools:
     def _refresh_balance(self) -> None:
         heap, threshold = self._balance, self._offloading.threshold
         while heap and self._difference(-heap[0][0]) <= threshold:
+            self._file_if_present(heappop(heap))
+        heap, now = self._margin, self._offloading.difference
+        while heap and not is_improvement(now, self._difference(-heap[0][0]), threshold):
             self._file_if_present(heappop(heap))
 
     def _refresh_limits(self) -> None:
@@ -142,6 +153,7 @@ class ReportPools:
         heappush(far, (-k * bytes_s, -report.saved_bits, k, group, serial))
         if k > 1:
             heappush(self._balance, (-(k - 1) * bytes_s, group, serial))
+            heappush(self._margin, (-k * bytes_s, group, serial))
         heappush(self._output, (-k * bytes_s, group, serial))
         engine = self._engine.setdefault(offloading.traffic.added_bits(group), [])
         heappush(engine, (-k * offloading.per_client[group], group, serial))

@@ -23,7 +23,7 @@ NOT_NEGATIVE = (
     "hold_s", "pie_ratio_threshold", "pie_delay_threshold", "local_ratio_trigger",
     "local_delay_trigger", "global_ratio_trigger", "global_delay_trigger",
 )  # fmt: skip
-#: Settings of which the first must not exceed the second.
+#: Pairs of settings: the first must not exceed the second.
 ORDERED = (
     ("local_detection_min_s", "local_detection_max_s"),
     ("global_detection_min_s", "global_detection_max_s"),

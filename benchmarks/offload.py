@@ -163,7 +163,7 @@ def _plain_input(offloading: Offloading) -> None:
     css = CoveringSubscriptions(groups)
     while not offloading.is_done:
         reports = _reports(offloading, [groups[filter] for filter in css.css])
-        best = pick_best_report(reports, offloading.difference)
+        best = pick_best_report(reports, offloading.difference, offloading.threshold)
         if best is None:
             return
         offloading.apply(best)
@@ -199,7 +199,9 @@ def _plain_output(offloading: Offloading) -> None:
             is_all = report.k == offloading.traffic.clients[report.group]
             kind = 2 if not report.saved_bits else 0 if is_all else 1
             lists[kind if report.is_covered else 3].append(report)
-        found = [pick_best_report(each, offloading.difference) for each in lists]
+        found = [
+            pick_best_report(each, offloading.difference, offloading.threshold) for each in lists
+        ]
         best = next((report for report in found if report is not None), None)
         if best is None:
             return

@@ -23,7 +23,7 @@ from godwit.lab.large_plans.gif_frames import Batches
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.packed_profiles import WORD_BITS, PublisherTable
 from godwit.policies.allocation.reading import AllocationProblem
-from godwit.policies.large_allocation.profile_bytes import INDEX, encoded
+from godwit.policies.large_allocation.profile_bytes import encoded, encoded_block
 
 SCHEMA = pa.schema(
     [
@@ -101,7 +101,7 @@ def _aligned(windows: Mapping[str, tuple[int, int, int]]) -> Any:
                 for place, row in zip(chosen[inside.any(axis=1)].tolist(),
                                       packed[inside.any(axis=1)], strict=True):  # fmt: skip
                     numbers[place] = p
-                    blocks[place] = INDEX.pack(p) + row.tobytes()
+                    blocks[place] = encoded_block(p, row.tobytes())
             kept = pa.array(numbers >= 0)
             yield pa.RecordBatch.from_arrays(
                 [batch.column("client"), pa.array(numbers), pa.array(blocks, pa.binary())],

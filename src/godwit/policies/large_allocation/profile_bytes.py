@@ -11,22 +11,25 @@ Tested   tests/policies/large_allocation/test_profile_bytes.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from struct import Struct
 
 import numpy as np
 
 from godwit.errors import UsageError
 from godwit.policies.allocation.packed_profiles import PackedProfile, Words
 
-INDEX = Struct("<I")
+INDEX_BYTES = 4
 WORD_BYTES = 8
+
+
+def encoded_block(p: int, words: bytes) -> bytes:
+    """One publisher of a profile."""
+    return p.to_bytes(INDEX_BYTES, "little") + words
 
 
 def encoded(profile: PackedProfile) -> bytes:
     return b"".join(
-        part
+        encoded_block(p, profile.blocks[p].astype("<u8", copy=False).tobytes())
         for p in sorted(profile.blocks)
-        for part in (INDEX.pack(p), profile.blocks[p].astype("<u8", copy=False).tobytes())
     )
 
 
@@ -35,8 +38,8 @@ def decoded(data: bytes, words: Sequence[int]) -> PackedProfile:
     blocks: dict[int, Words] = {}
     place = 0
     while place < len(data):
-        (p,) = INDEX.unpack_from(data, place)
-        place += INDEX.size
+        p = int.from_bytes(data[place : place + INDEX_BYTES], "little")
+        place += INDEX_BYTES
         if p >= len(words) or place + WORD_BYTES * words[p] > len(data):
             raise UsageError(
                 f"a profile of {len(data)} bytes ends in the block of publisher {p}; there are "

@@ -11,6 +11,7 @@ import sys
 from rich.console import Console
 
 from benchmarks import (
+    allocation,
     channels,
     forwarding,
     ingest,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "offload": offload.rows,
     "planning": planning.rows,
     "profiling": profiling.rows,
+    "allocation": allocation.rows,
     "ingest": ingest.rows,
     "channels": channels.rows,
 }

@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from time import perf_counter
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +29,10 @@ from godwit.lab.large_plans.gif_frames import SUBSCRIBERS
 from godwit.lab.large_plans.large_plan import LargePlan, planned_on_spark
 from godwit.policies.allocation.algorithms import allocate
 from godwit.policies.allocation.capacity import BrokerCapacity
+from godwit.policies.allocation.gathered_reading import AllocationProblem, SubscriberProfile
 from godwit.policies.allocation.packed_profiles import PublisherTable
 from godwit.policies.allocation.plan import AllocationPlan
 from godwit.policies.allocation.plan_writing import written
-from godwit.policies.allocation.reading import AllocationProblem, SubscriberProfile
 from godwit.policies.allocation.settings import AllocationSettings
 from godwit.policies.large_allocation.profile_bytes import decoded, encoded_block
 from godwit.profile.matching_delay import MatchingDelay
@@ -89,11 +90,7 @@ def profiles_of(p: int, count: int, seed: int) -> list[bytes]:
     bits = np.where(random.random(count)[:, None] < 0.5, values < limits, values > limits)
     bits[random.random(count) < WHOLE_STOCK] = True
     packed = np.packbits(bits, axis=1, bitorder="little")
-    empty = ~bits.any(axis=1)
-    return [
-        b"" if nothing else encoded_block(p, row.tobytes())
-        for nothing, row in zip(empty.tolist(), packed, strict=True)
-    ]
+    return [encoded_block(p, row.tobytes()) if row.any() else b"" for row in packed]
 
 
 def write_subscribers(session: SparkSession, folder: Path, subscriptions: int, seed: int) -> None:
@@ -126,7 +123,10 @@ def planned_here(
         )
         for row in rows
     )
-    problem, settings = AllocationProblem(table, tuple(brokers), subscribers), AllocationSettings()
+    problem, settings = (
+        AllocationProblem(table, tuple(brokers), subscribers, {}),
+        AllocationSettings(),
+    )
     started_s = perf_counter()
     outcome = allocate(problem, settings, perf_counter)
     return written(problem, outcome, settings, lambda: perf_counter() - started_s)
@@ -144,7 +144,7 @@ class Peak:
         while not self._end.wait(SAMPLE_S):
             self.mebibytes = max(self.mebibytes, processes_mebibytes())
 
-    def __enter__(self) -> Peak:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

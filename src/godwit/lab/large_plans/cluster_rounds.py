@@ -8,8 +8,9 @@ Paper    Cheung, thesis 6.2.3.
 In each round every cluster belongs to one group: those with the same mark, a publication that all
 of them received (shared_publications.py).  Groups are clustered at the same time
 (group_clustering.py), large ones in pieces of clusters that resemble each other by further marks
-and by size.  The next round has other marks, and accepts pairs that are less close; when all pairs
-are accepted and a round merges few, that is the end.  `units` has the names of a cluster's units.
+and by size.  The next round has other marks, and accepts pairs that are less close.  The end is
+when few clusters are left, or all pairs are accepted and a round merges few.  `units` has the names
+of a cluster's units.
 
 R1  The result depends on the rows, not on their order or partitions.
 R2  Every unit is in exactly one cluster.
@@ -47,6 +48,8 @@ LEAST = (0.5, 0.25, 0.1, 0.0)
 #: After these rounds, one that merges less than this part of the clusters is the last.
 MERGED_MIN = 0.02
 ROUNDS_MAX = 12
+#: So few are better merged by CRAM itself, which sees all of them.
+ENOUGH = 4_000
 #: Rows of a partition.
 PARTITION_ROWS = 20_000
 
@@ -79,6 +82,7 @@ class Rounds:
     limits: UnitLimits
     metric: ClosenessMetric
     piece_max: int = PIECE_MAX
+    enough: int = ENOUGH
 
 
 def clusters_of(units: DataFrame, table: PublisherTable) -> DataFrame:
@@ -115,6 +119,8 @@ def merged_in_rounds(clusters: DataFrame, rounds: Rounds) -> tuple[DataFrame, in
     clusters = clusters.persist()
     left, evaluations = clusters.count(), 0
     for number in range(ROUNDS_MAX):
+        if left <= rounds.enough:
+            break
         least = LEAST[number] if number < len(LEAST) else LEAST[-1]
         after = merged_once(clusters, rounds, number, least, left).persist()
         row = after.agg(F.count("*").alias("left"), F.sum("evaluations").alias("more")).first()

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from godwit.errors import UsageError
 from godwit.lab.large_plans.cluster_rounds import (
+    ENOUGH,
     PIECE_MAX,
     Rounds,
     clusters_of,
@@ -80,6 +81,7 @@ class PlanLimits:
 
     shares: Sequence[float] = SHARES
     piece_max: int = PIECE_MAX
+    enough: int = ENOUGH
     finish_max: int = FINISH_MAX
 
 
@@ -147,7 +149,8 @@ class _Planning:
             self._brokers, histogram.total_bytes_s, histogram.subscriptions, share
         )
         placed = _cached(placed_in_units(self._named, self._gifs, table, limits), self._kept)
-        rounds = Rounds(table, limits, check_settings(settings), self._limits.piece_max)
+        sizes = self._limits
+        rounds = Rounds(table, limits, check_settings(settings), sizes.piece_max, sizes.enough)
         units = units_of(placed, self._gifs)
         clusters, evaluations = merged_in_rounds(clusters_of(units, table), rounds)
         rows = clusters.orderBy("cluster").toArrow()
@@ -163,6 +166,7 @@ class _Planning:
         plan = completed(
             done.plan,
             histogram.bounds(self._brokers, table),
+            algorithm=settings.algorithm,
             moves=_moves(assigned) + done.plan.moves - _counted_twice(pinned, done, table),
             evaluations=evaluations,
             seconds=self._clock() - self._started_s,

@@ -2,8 +2,8 @@
 
     subscriber string, subscriptions int, broker string, profile binary
 
-Profiles are in the common windows of the publishers (policies/allocation/reading.py), as bytes
-(profile_bytes.py).
+Profiles are in the common windows of the publishers (policies/allocation/gathered_reading.py), as
+bytes (profile_bytes.py).
 
 Tested   tests/lab/test_large_plans.py: the profiles of a trace are those that it has as a document.
 """
@@ -21,8 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from godwit.lab.large_plans.gif_frames import Batches
 from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.packed_profiles import WORD_BITS, PublisherTable
-from godwit.policies.allocation.reading import AllocationProblem
 from godwit.policies.large_allocation.profile_bytes import encoded, encoded_block
 
 SCHEMA = pa.schema(

@@ -17,24 +17,20 @@ is computed from these parts, as from subscribers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import starmap
 
-from msgspec.structs import replace
+from msgspec.structs import replace as msgspec_replace
 
 from godwit.errors import UsageError
-from godwit.policies.allocation.algorithms import METRICS, Outcome, allocate, allocator
+from godwit.policies.allocation.algorithms import METRICS, allocate
 from godwit.policies.allocation.allocation_bounds import AllocationBounds
-from godwit.policies.allocation.capacity import BrokerCapacity, UnallocatableError, explain_no_room
+from godwit.policies.allocation.capacity import BrokerCapacity
 from godwit.policies.allocation.closeness import ClosenessMetric
-from godwit.policies.allocation.effort import Effort
-from godwit.policies.allocation.expected_traffic import ExpectedTraffic
-from godwit.policies.allocation.overlay_construction import construct
-from godwit.policies.allocation.overlay_tree import OverlayTree, star
+from godwit.policies.allocation.gathered_reading import AllocationProblem, SubscriberProfile
 from godwit.policies.allocation.packed_profiles import PackedProfile, PublisherTable
 from godwit.policies.allocation.plan import AllocationPlan
 from godwit.policies.allocation.plan_writing import written
-from godwit.policies.allocation.publisher_placement import place_publishers
-from godwit.policies.allocation.reading import AllocationProblem, SubscriberProfile
 from godwit.policies.allocation.settings import AllocationAlgorithm, AllocationSettings
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
@@ -59,7 +55,7 @@ class SubscriberCluster:
 @dataclass(frozen=True, slots=True)
 class FinishedPlan:
     plan: AllocationPlan
-    """Without the assignment of subscriptions, bounds and moves."""
+    """Without the assignment of subscriptions; bounds and moves are those of clusters."""
 
     homes: tuple[str, ...]
     """The broker of each cluster."""
@@ -89,33 +85,45 @@ def finished(
     finish_max: int = FINISH_MAX,
 ) -> FinishedPlan:
     """`pinned`: publishers whose client is a subscriber, and the cluster it is in."""
-    problem = AllocationProblem(table, tuple(brokers), tuple(map(_receivers, clusters)))
-    effort = Effort()
-    tree = _tree(problem, clusters, settings, effort, finish_max)
-    homes = dict(tree.assignment())
-    traffic = ExpectedTraffic(tree, problem.subscribers, table)
-    at_home = {p: homes[cluster] for p, cluster in (pinned or {}).items()}
-    for p, broker in at_home.items():
-        traffic.move(p, traffic.places[broker])
-    if settings.uses_grape:
-        place_publishers(traffic, at_home)
-    traffic.recount()
-    outcome = Outcome(traffic, effort.clusters, effort.closeness_evaluations)
+    at = pinned or {}
+    clients = tuple(_name(at[p]) if p in at else None for p in range(len(table.ids)))
+    problem = AllocationProblem(
+        replace(table, clients=clients),
+        tuple(brokers),
+        tuple(starmap(_receivers, enumerate(clusters))),
+        {},
+    )
+    if len(clusters) > finish_max:
+        settings = msgspec_replace(settings, algorithm=AllocationAlgorithm.BIN_PACKING.value)
+
+    def units_of(_: AllocationProblem, factory: UnitFactory) -> list[AllocationUnit]:
+        return _units(problem, clusters, factory)
+
+    outcome = allocate(problem, settings, lambda: 0.0, units_of)
+    homes = dict(outcome.traffic.tree.assignment())
     plan = written(problem, outcome, settings, lambda: 0.0)
-    return FinishedPlan(plan, tuple(homes[index] for index in range(len(clusters))))
+    return FinishedPlan(
+        msgspec_replace(plan, assignment={}), tuple(homes[index] for index in range(len(clusters)))
+    )
+
+
+def _name(cluster: int) -> str:
+    return f"cluster {cluster}"
 
 
 def completed(
     plan: AllocationPlan,
     bounds: AllocationBounds,
     *,
+    algorithm: str,
     moves: int,
     evaluations: int,
     seconds: float,
 ) -> AllocationPlan:
     """With what Spark has counted."""
-    return replace(
+    return msgspec_replace(
         plan,
+        algorithm=algorithm,
         lower_bound_brokers=bounds.brokers,
         lower_bound_traffic_per_s=bounds.traffic_per_s,
         moves=moves,
@@ -124,9 +132,9 @@ def completed(
     )
 
 
-def _receivers(cluster: SubscriberCluster) -> SubscriberProfile:
+def _receivers(number: int, cluster: SubscriberCluster) -> SubscriberProfile:
     profile = PackedProfile(cluster.profile.blocks, cluster.deliveries)
-    return SubscriberProfile("", (), profile, None)
+    return SubscriberProfile(_name(number), (), profile, None)
 
 
 def _units(
@@ -144,36 +152,3 @@ def _units(
         )
         found.append(factory.merged([receivers], cluster.profile))
     return found
-
-
-def _tree(
-    problem: AllocationProblem,
-    clusters: Sequence[SubscriberCluster],
-    settings: AllocationSettings,
-    effort: Effort,
-    finish_max: int,
-) -> OverlayTree:
-    if not clusters:
-        return allocate(problem, settings, lambda: 0.0).traffic.tree
-    factory = UnitFactory(problem.table)
-    units = _units(problem, clusters, factory)
-    run = allocator(problem, settings, factory, effort)
-    first = run
-    if len(units) > finish_max:
-        only_packed = replace(settings, algorithm=AllocationAlgorithm.BIN_PACKING.value)
-        first = allocator(problem, only_packed, factory, effort)
-    packed = first(units, problem.brokers)
-    if packed.without_room is not None:
-        reason = explain_no_room(packed.without_room, packed.fills, units, problem.table)
-        raise UnallocatableError(
-            f"{settings.algorithm} on Spark finds no room for all subscriptions: {reason}"
-        )
-    effort.clusters = sum(len(fill.units) for fill in packed.used)
-    used = {fill.broker.id for fill in packed.used}
-    free = [broker for broker in problem.brokers if broker.id not in used]
-    if not settings.overlay:
-        return star((fill.broker, tuple(fill.units)) for fill in packed.used)
-    return construct(
-        packed.used, free, run, problem.table, factory,
-        optimisations=settings.overlay_optimisations,
-    )  # fmt: skip

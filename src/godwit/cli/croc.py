@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 import typer
 
+from godwit.cli.croc_large import SPARK_FROM, plan_profiles_on_spark, plan_trace_on_spark
 from godwit.cli.croc_report import plan_text
 from godwit.cli.croc_sources import (
     gather_live,
@@ -103,7 +104,10 @@ def plan(
     ] = None,
     trace: Annotated[Path | None, typer.Option(help="Folder with the trace of a run.")] = None,
     master: Annotated[
-        str, typer.Option(help="Spark master for --trace: local\\[*] or spark://HOST:PORT.")
+        str,
+        typer.Option(
+            help="Spark master for --trace and --on spark: local\\[*] or spark://HOST:PORT."
+        ),
     ] = "local[*]",
     capacities: Annotated[
         Path | None,
@@ -131,6 +135,20 @@ def plan(
         float,
         typer.Option(min=0, max=1, help="From 0, the best plan, to 1, the fewest clients move."),
     ] = 0.0,
+    on: Annotated[
+        Literal["auto", "here", "spark"],
+        typer.Option(
+            help=f"Where CRAM runs: in this process, or on Spark; auto: on Spark for traces with"
+            f" {SPARK_FROM:,} clients or more."
+        ),
+    ] = "auto",
+    assignment: Annotated[
+        Path | None,
+        typer.Option(
+            help="On Spark: folder for the broker of each client, as Parquet files, instead of in"
+            " the plan."
+        ),
+    ] = None,
     without_missing: WithoutMissing = False,
     json: Json = False,
     output: Annotated[
@@ -158,15 +176,27 @@ def plan(
         )
     if capacities is not None and trace is None:
         raise UsageError("--capacities is for --trace: profiles of brokers have their capacities")
+    if assignment is not None and on != "spark":
+        raise UsageError("--assignment is for plans on Spark: add --on spark")
+    if trace is not None and on != "here":
+        clients_min = SPARK_FROM if on == "auto" else 0
+        large = plan_trace_on_spark(
+            trace, capacities, master, settings, assignment, clients_min=clients_min
+        )
+        if large is not None:
+            _show(*large, json=json, output=output, picture=picture)
+            return
     if profiles is not None:
         gathered = read_profiles(profiles)
     elif trace is not None:
         gathered = gathered_of_trace(trace, capacities, master)
     else:
         gathered = gather_live(where or [], timeout_s=timeout, secret=secret)
-    made = make_plan(
-        with_missing_refused(gathered, is_allowed=without_missing), settings, clock=time.monotonic
-    )
+    gathered = with_missing_refused(gathered, is_allowed=without_missing)
+    if on == "spark":
+        made = plan_profiles_on_spark(gathered, master, settings, assignment)
+    else:
+        made = make_plan(gathered, settings, clock=time.monotonic)
     _show(made, gathered, json=json, output=output, picture=picture)
 
 

@@ -10,6 +10,7 @@ Tested   tests/lab/test_large_plans.py: the profiles of a trace are those that i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from godwit.errors import UsageError
 from godwit.lab.large_plans.gif_frames import Batches
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.gathered_reading import AllocationProblem
@@ -36,6 +38,13 @@ SCHEMA = pa.schema(
 
 
 def frame_of_problem(session: SparkSession, problem: AllocationProblem) -> DataFrame:
+    names = Counter(each.name for each in problem.subscribers)
+    for name, times in names.items():
+        if times > 1:
+            raise UsageError(
+                f"{name!r} is the name of a client and of a subscription without client; on Spark"
+                " names must be unique"
+            )
     rows = [
         {
             "subscriber": each.name,

@@ -61,6 +61,16 @@ class FinishedPlan:
     """The broker of each cluster."""
 
 
+#: Settings that are 0 on Spark.
+HERE_ONLY = ("improve_s", "improve_steps", "stay")
+
+
+def runs_on_spark(settings: AllocationSettings) -> bool:
+    metric = METRICS.get(settings.algorithm_kind)
+    is_possible = metric is not None and metric.is_zero_if_disjoint
+    return is_possible and not any(getattr(settings, name) for name in HERE_ONLY)
+
+
 def check_settings(settings: AllocationSettings) -> ClosenessMetric:
     """The metric; raises UsageError for what works on one machine only."""
     metric = METRICS.get(settings.algorithm_kind)
@@ -69,7 +79,7 @@ def check_settings(settings: AllocationSettings) -> ClosenessMetric:
             f"algorithm {settings.algorithm} does not run on Spark; use cram-iou, cram-ios or "
             "cram-intersect there, or plan on one machine"
         )
-    for name in ("improve_s", "improve_steps", "stay"):
+    for name in HERE_ONLY:
         if getattr(settings, name):
             raise UsageError(f"{name} is for plans on one machine; set it to 0 for Spark")
     return metric

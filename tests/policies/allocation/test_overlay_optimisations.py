@@ -137,6 +137,16 @@ def test_a_replaced_broker_is_free_for_the_next() -> None:
     assert sorted(scene.layers.top) == ["x", "z"]
 
 
+def test_all_three_run() -> None:
+    """T takes over E and F, and G takes its place, which is just enough."""
+    scene = Scene(
+        [broker("E"), broker("F"), broker("T", 9e9), broker("G", 501)], {"E": [20, 20], "F": [10]}
+    )
+    scene.above("T", "E", "F")
+    optimised(scene.layers)
+    assert (scene.layers.top, scene.layers.children("G")) == (["G"], [])
+
+
 def test_all_three_in_their_order() -> None:
     """T is a pure forwarder above E; what remains is replaced by a broker that just fits."""
     scene = Scene([broker("E", 1000), broker("T", 2000), broker("just", 401)], {"E": [20, 20]})

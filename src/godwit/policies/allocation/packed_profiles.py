@@ -7,8 +7,8 @@ Departs  1. Only publishers of which something was received have a block: a subs
          2. Cardinality counts bits, whatever the rates of the publishers are (open in the thesis).
 Tested   tests/policies/allocation/test_reading.py: against sets of (publisher, id).
 
-All blocks of a publisher have the same window (gathered_reading.py), so bit i of a block is the same
-publication in every profile.
+All blocks of a publisher have the same window (gathered_reading.py), so bit i of a block is the
+same publication in every profile.
 
 P1  No block is zero.
 P2  The bits of a block beyond the publisher's window are 0.

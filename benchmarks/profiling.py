@@ -43,7 +43,7 @@ from godwit.simulation.simulator import Simulator, no_modules
 
 PAIRS, PAIRS_QUICK = 20, 6
 #: The least ratio of a broker with CBC to one without.
-ONE_EACH_BAR, ALL_OF_ONE_BAR, SIMULATED_BAR = 0.6, 0.4, 0.7
+ONE_EACH_BAR, ALL_OF_ONE_BAR, SIMULATED_BAR = 0.5, 0.15, 0.5
 PUBLICATIONS = 2_000
 #: For 10,000 subscriptions.
 GATHERING_S_BAR = 2.0

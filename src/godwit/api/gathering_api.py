@@ -1,13 +1,13 @@
 """HTTP operations of a broker with CBC: gather the profiles of the whole network, for CROC.
 
     POST /gatherings       {"silence_s": 10}     -> {"id": "B1-3f2a..."}
-    GET  /gatherings/{id}  ?received=0           -> pages, base64 of what cbc_pages.py reads
+    GET  /gatherings/{id}  ?received=0           -> pages, base64
     POST /gatherings/end   {"id": "B1-3f2a..."}  -> {}
 
-CROC begins a gathering at any broker, fetches pages until `is_complete`, and ends it.  Pages have
-numbers from 0; `received` says how many have arrived, so a fetch may be repeated.  If nothing is
-fetched for three times its `silence_s`, a gathering ends by itself.  A broker without `[profiling]`
-in its network file answers 404.
+CROC begins a gathering at any broker, fetches pages until `is_complete`, and ends it.  What is in a
+page, policies/allocation/cbc_pages.py says.  Pages have numbers from 0; `received` says how many
+have arrived, so a fetch may be repeated.  If nothing is fetched for three times its `silence_s`, a
+gathering ends by itself.  A broker without `[profiling]` in its network file answers 404.
 """
 
 from __future__ import annotations

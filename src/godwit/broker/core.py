@@ -269,8 +269,10 @@ class Broker:
             return [Notify(hop, Paused(move=admitted.move))] if isinstance(hop, LocalClient) else []
         effects = self._on_routing_message(admitted, hop, now_s)
         if isinstance(admitted, Subscription | Unsubscription) and type(hop) is LocalClient:
+            filter = admitted.filter if isinstance(admitted, Subscription) else None
             for name, module in self.modules.items():
-                effects += self._perform(name, module.on_subscriptions(hop.name, now_s))
+                told = module.on_subscription(hop.name, admitted.id, filter, now_s)
+                effects += self._perform(name, told)
         return effects
 
     def _refuse(self, message: Message, hop: LocalClient | Module, reason: str) -> list[Effect]:

@@ -197,10 +197,12 @@ class PolicyModule:
         """The broker handled a publication and sent copies to `destinations`."""
         return ()
 
-    def on_subscriptions(self, client: str, now_s: float) -> Iterable[Request]:
-        """A local client has subscribed or unsubscribed: `BrokerView.subscriptions_of` has all.
+    def on_subscription(
+        self, client: str, id: SubscriptionId, filter: Filter | None, now_s: float
+    ) -> Iterable[Request]:
+        """A local client has subscribed, or unsubscribed if there is no filter.
 
-        When a client leaves, `on_departed` follows instead.
+        When a client leaves with its subscriptions, `on_departed` follows instead.
         """
         return ()
 

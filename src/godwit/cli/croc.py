@@ -52,9 +52,63 @@ Timeout: TypeAlias = Annotated[
         min=0.1, max=3_600, help="A broker that says nothing for so many seconds is missing."
     ),
 ]
+PlannedOn: TypeAlias = Annotated[
+    Literal["auto", "here", "spark"],
+    typer.Option(
+        help="Where CRAM runs: in this process, or on Spark; auto: on Spark for traces with"
+        f" {SPARK_FROM:,} clients or more."
+    ),
+]
+AssignmentFolder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="On Spark: folder for the broker of each client, as Parquet files, instead of in the"
+        " plan."
+    ),
+]
 WithoutMissing: TypeAlias = Annotated[
     bool,
     typer.Option("--without-missing", help="Go on without the brokers that have not answered."),
+]
+
+Profiles: TypeAlias = Annotated[
+    Path | None, typer.Option(help="File that `godwit croc gather` has written.")
+]
+Trace: TypeAlias = Annotated[Path | None, typer.Option(help="Folder with the trace of a run.")]
+Master: TypeAlias = Annotated[
+    str,
+    typer.Option(help="Spark master for --trace and --on spark: local\\[*] or spark://HOST:PORT."),
+]
+Capacities: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="For --trace: network file, or JSON file with `brokers`, that has the output bandwidth"
+        " of each broker."
+    ),
+]
+Algorithm: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="cram-iou, cram-ios, cram-xor, cram-intersect, bin-packing, fbf, pairwise-k,"
+        " pairwise-n, manual or automatic."
+    ),
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of algorithms that draw random numbers.")]
+SearchRule: TypeAlias = Annotated[
+    Literal["exact", "stop-rule"],
+    typer.Option(help="How CRAM prunes its search: exactly, or as the thesis does."),
+]
+Improve: TypeAlias = Annotated[
+    float, typer.Option(min=0, help="Seconds for improving the plan by local search.")
+]
+Stay: TypeAlias = Annotated[
+    float, typer.Option(min=0, max=1, help="From 0, the best plan, to 1, the fewest clients move.")
+]
+PlanFile: TypeAlias = Annotated[
+    Path | None, typer.Option(help="File for the plan, as JSON, beside what is printed.")
+]
+Picture: TypeAlias = Annotated[
+    Path | None, typer.Option(help="File for a picture of tree and loads: .svg or .png.")
 ]
 
 
@@ -99,64 +153,21 @@ def _summary(gathered: Gathered) -> str:
 @croc.command()
 def plan(
     where: Where = None,
-    profiles: Annotated[
-        Path | None, typer.Option(help="File that `godwit croc gather` has written.")
-    ] = None,
-    trace: Annotated[Path | None, typer.Option(help="Folder with the trace of a run.")] = None,
-    master: Annotated[
-        str,
-        typer.Option(
-            help="Spark master for --trace and --on spark: local\\[*] or spark://HOST:PORT."
-        ),
-    ] = "local[*]",
-    capacities: Annotated[
-        Path | None,
-        typer.Option(
-            help="For --trace: network file, or JSON file with `brokers`, that has the output"
-            " bandwidth of each broker."
-        ),
-    ] = None,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            help="cram-iou, cram-ios, cram-xor, cram-intersect, bin-packing, fbf, pairwise-k,"
-            " pairwise-n, manual or automatic."
-        ),
-    ] = "cram-iou",
-    seed: Annotated[int, typer.Option(help="Seed of algorithms that draw random numbers.")] = 0,
-    search: Annotated[
-        Literal["exact", "stop-rule"],
-        typer.Option(help="How CRAM prunes its search: exactly, or as the thesis does."),
-    ] = "exact",
-    improve: Annotated[
-        float, typer.Option(min=0, help="Seconds for improving the plan by local search.")
-    ] = 0.0,
-    stay: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="From 0, the best plan, to 1, the fewest clients move."),
-    ] = 0.0,
-    on: Annotated[
-        Literal["auto", "here", "spark"],
-        typer.Option(
-            help=f"Where CRAM runs: in this process, or on Spark; auto: on Spark for traces with"
-            f" {SPARK_FROM:,} clients or more."
-        ),
-    ] = "auto",
-    assignment: Annotated[
-        Path | None,
-        typer.Option(
-            help="On Spark: folder for the broker of each client, as Parquet files, instead of in"
-            " the plan."
-        ),
-    ] = None,
+    profiles: Profiles = None,
+    trace: Trace = None,
+    master: Master = "local[*]",
+    capacities: Capacities = None,
+    algorithm: Algorithm = "cram-iou",
+    seed: Seed = 0,
+    search: SearchRule = "exact",
+    improve: Improve = 0.0,
+    stay: Stay = 0.0,
+    on: PlannedOn = "auto",
+    assignment: AssignmentFolder = None,
     without_missing: WithoutMissing = False,
     json: Json = False,
-    output: Annotated[
-        Path | None, typer.Option(help="File for the plan, as JSON, beside what is printed.")
-    ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="File for a picture of tree and loads: .svg or .png.")
-    ] = None,
+    output: PlanFile = None,
+    picture: Picture = None,
     timeout: Timeout = 10.0,
     secret: Secret = "",
 ) -> None:
@@ -179,13 +190,10 @@ def plan(
     if assignment is not None and on != "spark":
         raise UsageError("--assignment is for plans on Spark: add --on spark")
     if trace is not None and on != "here":
-        clients_min = SPARK_FROM if on == "auto" else 0
-        large = plan_trace_on_spark(
-            trace, capacities, master, settings, assignment, clients_min=clients_min
-        )
+        least = SPARK_FROM if on == "auto" else 0
+        large = plan_trace_on_spark(trace, capacities, master, settings, assignment, least)
         if large is not None:
-            _show(*large, json=json, output=output, picture=picture)
-            return
+            return _show(*large, json=json, output=output, picture=picture)
     if profiles is not None:
         gathered = read_profiles(profiles)
     elif trace is not None:
@@ -197,7 +205,7 @@ def plan(
         made = plan_profiles_on_spark(gathered, master, settings, assignment)
     else:
         made = make_plan(gathered, settings, clock=time.monotonic)
-    _show(made, gathered, json=json, output=output, picture=picture)
+    return _show(made, gathered, json=json, output=output, picture=picture)
 
 
 def _show(

@@ -30,7 +30,6 @@ def plan_trace_on_spark(
     master: str,
     settings: AllocationSettings,
     assignment: Path | None,
-    *,
     clients_min: int = 0,
 ) -> tuple[AllocationPlan, Gathered] | None:
     """The plan, and the network without clients.  None: there are fewer than `clients_min`."""

@@ -129,6 +129,14 @@ def test_a_publisher_that_starts_again_is_another() -> None:
     assert scene.bits() == {"alice/a": {"paul/x2": "1"}}
 
 
+def test_another_incarnation_without_an_end_of_the_first() -> None:
+    scene = Scene()
+    scene.publish(7)
+    scene.advertise("x2")
+    scene.publish(8, "x2")
+    assert [each.id for each in scene.gathered().publishers] == ["paul/x2"]
+
+
 class Speaking(PolicyModule):
     name = "speaking"
 
@@ -147,6 +155,7 @@ def test_control_publications_are_not_recorded() -> None:
     assert effects, "alice receives it"
     assert scene.bits() == {"alice/a": {}}
     assert scene.gathered().publishers == ()
+    assert scene.cbc.account(0.0)["vectors"] == 0
 
 
 def test_installed_late_it_knows_the_subscriptions() -> None:

@@ -22,6 +22,7 @@ from godwit.policies.allocation.cbc_gathering import (
 )
 from godwit.policies.allocation.cbc_letters import (
     BrokerInformationAnswer,
+    BrokerInformationRequest,
     StillThere,
     read_letter,
     write_letter,
@@ -244,6 +245,18 @@ def test_what_is_refused() -> None:
     network.post()
     with pytest.raises(UsageError, match="no gathering 'g' at this broker"):
         network.brokers["B"].fetch("g", 0, 0.0)
+
+
+def test_a_late_request_does_not_begin_it_again() -> None:
+    """In a cycle of links a request may come when the broker has answered already."""
+    network = Network([("A", "B"), ("B", "C")])
+    network.begin("A")
+    network.fetch_all("A")
+    late = BrokerInformationRequest("g", SILENCE_S)
+    (answer,) = network.brokers["B"].on_letter(late, Neighbour("C"), network.neighbours("B"), 0.0)
+    assert isinstance(answer, ToNeighbour)
+    assert read_letter(answer.body) == BrokerInformationAnswer("g", b"", is_last=True)
+    assert network.brokers["B"].count == 0
 
 
 def test_letters_of_strangers_are_ignored() -> None:

@@ -14,8 +14,8 @@ from godwit.policies.allocation.cbc_pages import (
     Answers,
     BrokerEntry,
     PageEntry,
+    ProfileEntry,
     PublisherEntry,
-    SubscriptionEntry,
     VectorEntry,
     pages,
     subscription_entries,
@@ -43,10 +43,10 @@ def publisher(id: str, *, last: int = 10, client: str = "") -> PublisherEntry:
     return PublisherEntry(id, client or id, 5.0, 500.0, 0, last)
 
 
-def received(id: str, *ids: int, publisher: str = "p") -> SubscriptionEntry:
+def received(id: str, *ids: int, publisher: str = "p") -> ProfileEntry:
     vector = BitVector.of(ids, first=ids[0])
     entry = VectorEntry(publisher, vector.first, vector.to_bytes())
-    return SubscriptionEntry(id, id.partition("/")[0], (entry,))
+    return ProfileEntry(id, id.partition("/")[0], (entry,))
 
 
 def answers(*each: tuple[str, Iterable[PageEntry]], expected: Iterable[str] = ()) -> Answers:

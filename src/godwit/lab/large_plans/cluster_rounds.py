@@ -6,11 +6,11 @@ Paper    Cheung, thesis 6.2.3.
               subscriptions bigint, units binary, evaluations bigint
 
 In each round every cluster belongs to one group: those with the same mark, a publication that all
-of them received (shared_publications.py).  Groups are clustered at the same time
-(group_clustering.py), large ones in pieces of clusters that resemble each other by further marks
-and by size.  The next round has other marks, and accepts pairs that are less close.  The end is
-when few clusters are left, or all pairs are accepted and a round merges few.  `units` has the names
-of a cluster's units.
+of them received (policies/large_allocation/shared_publications.py).  Groups are clustered at the
+same time (policies/large_allocation/group_clustering.py), large ones in pieces of clusters that
+resemble each other by further marks and by size.  The next round has other marks, and accepts pairs
+that are less close.  The end is when few clusters are left, or all pairs are accepted and a round
+merges few.  `units` has the names of a cluster's units.
 
 R1  The result depends on the rows, not on their order or partitions.
 R2  Every unit is in exactly one cluster.
@@ -75,7 +75,7 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class ClusterRounds:
     """What is the same in all rounds."""
 
     table: PublisherTable
@@ -111,7 +111,7 @@ def clusters_of(units: DataFrame, table: PublisherTable) -> DataFrame:
     return units.mapInArrow(start, CLUSTERS)
 
 
-def merged_in_rounds(clusters: DataFrame, rounds: Rounds) -> tuple[DataFrame, int]:
+def merged_in_rounds(clusters: DataFrame, rounds: ClusterRounds) -> tuple[DataFrame, int]:
     """The clusters that remain, cached, and how often closeness was evaluated.
 
     The caller unpersists them.
@@ -134,7 +134,7 @@ def merged_in_rounds(clusters: DataFrame, rounds: Rounds) -> tuple[DataFrame, in
 
 
 def merged_once(
-    clusters: DataFrame, rounds: Rounds, number: int, least: float, rows: int
+    clusters: DataFrame, rounds: ClusterRounds, number: int, least: float, rows: int
 ) -> DataFrame:
     """One round."""
     cores = clusters.sparkSession.sparkContext.defaultParallelism
@@ -147,7 +147,7 @@ def merged_once(
     )
 
 
-def _marked(rounds: Rounds, number: int) -> Callable[[Batches], Batches]:
+def _marked(rounds: ClusterRounds, number: int) -> Callable[[Batches], Batches]:
     words, lengths = rounds.table.words, rounds.table.lengths
 
     def mark(batches: Batches) -> Batches:
@@ -161,7 +161,7 @@ def _marked(rounds: Rounds, number: int) -> Callable[[Batches], Batches]:
     return mark
 
 
-def _merged(rounds: Rounds, least: float) -> Callable[[Batches], Batches]:
+def _merged(rounds: ClusterRounds, least: float) -> Callable[[Batches], Batches]:
     def merge(batches: Batches) -> Batches:
         for piece in _pieces(batches, rounds.piece_max):
             yield pa.RecordBatch.from_pylist(merged_piece(piece, rounds, least), SCHEMA)
@@ -182,7 +182,7 @@ def _pieces(batches: Batches, piece_max: int) -> Iterator[Rows]:
         yield piece
 
 
-def merged_piece(piece: Sequence[dict[str, Any]], rounds: Rounds, least: float) -> Rows:
+def merged_piece(piece: Sequence[dict[str, Any]], rounds: ClusterRounds, least: float) -> Rows:
     """The clusters of these rows."""
     profiles = [decoded(row["profile"], rounds.table.words) for row in piece]
     units = [

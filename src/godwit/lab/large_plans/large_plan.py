@@ -28,7 +28,7 @@ from godwit.errors import UsageError
 from godwit.lab.large_plans.cluster_rounds import (
     ENOUGH,
     PIECE_MAX,
-    Rounds,
+    ClusterRounds,
     clusters_of,
     merged_in_rounds,
 )
@@ -101,8 +101,9 @@ def planned_on_spark(
     """The plan, while tables on Spark are there.
 
     `subscribers` has the columns of gif_frames.SUBSCRIBERS: the names are unique, and profiles are
-    in the windows of `table` (profile_bytes.py).  `brokers` are in their order.  Raises UsageError
-    if settings are for one machine only, and UnallocatableError if there is no room.
+    in the windows of `table` (policies/large_allocation/profile_bytes.py).  `brokers` are in their
+    order.  Raises UsageError if settings are for one machine only, and UnallocatableError if there
+    is no room.
     """
     check_settings(settings)
     if not brokers:
@@ -150,7 +151,9 @@ class _Planning:
         )
         placed = _cached(placed_in_units(self._named, self._gifs, table, limits), self._kept)
         sizes = self._limits
-        rounds = Rounds(table, limits, check_settings(settings), sizes.piece_max, sizes.enough)
+        rounds = ClusterRounds(
+            table, limits, check_settings(settings), sizes.piece_max, sizes.enough
+        )
         units = units_of(placed, self._gifs)
         clusters, evaluations = merged_in_rounds(clusters_of(units, table), rounds)
         rows = clusters.orderBy("cluster").toArrow()

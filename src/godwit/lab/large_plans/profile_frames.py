@@ -3,7 +3,7 @@
     subscriber string, subscriptions int, broker string, profile binary
 
 Profiles are in the common windows of the publishers (policies/allocation/gathered_reading.py), as
-bytes (profile_bytes.py).
+bytes (policies/large_allocation/profile_bytes.py).
 
 Tested   tests/lab/test_large_plans.py: the profiles of a trace are those that it has as a document.
 """

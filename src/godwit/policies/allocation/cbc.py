@@ -32,7 +32,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from godwit.broker.modules import BrokerView, PolicyModule, Request, Timer
 from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Neighbour
-from godwit.content.messages import Publication, incarnation_of, size_bytes
+from godwit.content.filters import Filter
+from godwit.content.messages import Publication, SubscriptionId, incarnation_of, size_bytes
 from godwit.errors import UsageError
 from godwit.policies.allocation.cbc_gathering import Gatherings, HeldPages
 from godwit.policies.allocation.cbc_letters import read_letter
@@ -65,12 +66,11 @@ class Cbc(PolicyModule):
         self._view = view
         self._averages = LoadAverages(view, over_s=view.meters.window_s)
         self._profiles = DeliveryProfiles(
-            view.subscriptions_of,
             vector_length=self._settings.vector_length,
             vectors_max=self._settings.vectors_max,
         )
-        for client in sorted({each.client for each in view.subscriptions()}):  # It may start late.
-            self._profiles.refresh(client)
+        for each in view.subscriptions():  # It may start late.
+            self._profiles.change(each.client, each.id, each.filter)
         return [Timer(MEASURE, now_s + view.meters.window_s)]
 
     # -- profiles ------------------------------------------------------------------------------
@@ -95,12 +95,15 @@ class Cbc(PolicyModule):
             self._publishers[publication.publisher] = publisher
         self._meters.record(publisher, publication.sequence, size_bytes(publication), now_s)
 
-    def on_subscriptions(self, client: str, now_s: float) -> Iterable[Request]:
-        self._profiles.refresh(client)
+    def on_subscription(
+        self, client: str, id: SubscriptionId, filter: Filter | None, now_s: float
+    ) -> Iterable[Request]:
+        self._profiles.change(client, id, filter)
         return ()
 
     def on_departed(self, client: str, now_s: float) -> Iterable[Request]:
-        self._profiles.refresh(client)
+        if not self._view.subscriptions_of(client):  # Else it has only stopped to publish here.
+            self._profiles.forget(client)
         publisher = self._publishers.pop(client, None)
         if publisher is not None:
             self._meters.forget(publisher)

@@ -2,7 +2,7 @@
 
 Paper    Cheung, thesis 6.1.1, 6.1.2: the contents of a BIA.
 Words    URL -> BrokerEntry.address; entries of a BIA -> BrokerEntry, PublisherEntry,
-         SubscriptionEntry.
+         ProfileEntry.
 Departs  1. A broker says in its first page whom it asks.  Who was asked and has not answered to the
             end is missing, also behind a broker that failed.
          2. A client that moves may be in the answers of two brokers: the later one in its pages
@@ -68,13 +68,13 @@ class VectorEntry(msgspec.Struct, frozen=True, array_like=True):
     bits: bytes
 
 
-class SubscriptionEntry(msgspec.Struct, frozen=True, array_like=True, tag="S"):
+class ProfileEntry(msgspec.Struct, frozen=True, array_like=True, tag="S"):
     id: str
     client: str
     vectors: tuple[VectorEntry, ...]
 
 
-PageEntry: TypeAlias = BrokerEntry | PublisherEntry | SubscriptionEntry
+PageEntry: TypeAlias = BrokerEntry | PublisherEntry | ProfileEntry
 
 
 class CbcPage(msgspec.Struct, frozen=True, array_like=True):
@@ -104,7 +104,7 @@ def pages(broker: str, entries: Iterable[PageEntry]) -> Iterator[bytes]:
 
 def subscription_entries(
     id: str, client: str, vectors: Iterable[tuple[str, BitVector]]
-) -> Iterator[SubscriptionEntry]:
+) -> Iterator[ProfileEntry]:
     """One entry, or several if it has many vectors."""
     waiting: list[VectorEntry] = []
     size = 0
@@ -114,10 +114,10 @@ def subscription_entries(
         waiting.append(entry)
         size += len(entry.bits) + len(publisher)
         if size >= PAGE_BYTES:
-            yield SubscriptionEntry(id, client, tuple(waiting))
+            yield ProfileEntry(id, client, tuple(waiting))
             waiting, size, is_first = [], 0, False
     if waiting or is_first:
-        yield SubscriptionEntry(id, client, tuple(waiting))
+        yield ProfileEntry(id, client, tuple(waiting))
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class _Answered:
 
     entry: BrokerEntry
     publishers: list[PublisherEntry] = field(default_factory=list)
-    subscriptions: list[SubscriptionEntry] = field(default_factory=list)
+    subscriptions: list[ProfileEntry] = field(default_factory=list)
     is_complete: bool = False
 
 

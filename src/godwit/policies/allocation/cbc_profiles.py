@@ -23,10 +23,10 @@ D3  At most NOTED_MAX destinations are noted and not recorded, where a publicati
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from godwit.content.messages import Publication, SubscriptionId, is_control_filt
 from godwit.content.values import Record
 from godwit.matching.index import MatchingIndex
 from godwit.profile.bit_vector import BitVector
+
+K = TypeVar("K")
 
 #: Filters of one client that are tried one by one; more are in an index.
 TRIED_MAX = 8
@@ -82,31 +84,70 @@ class LocalSubscription:
 
 
 class _Subscriber:
-    """The subscriptions of one client; `only` if it has one."""
+    """The subscriptions of one client."""
 
     __slots__ = ("_index", "only", "subscriptions")
 
-    def __init__(self, subscriptions: list[LocalSubscription]) -> None:
-        self.subscriptions = subscriptions
-        self.only = subscriptions[0] if len(subscriptions) == 1 else None
-        self._index: MatchingIndex[int] | None = None
-        if len(subscriptions) > TRIED_MAX:
+    def __init__(self) -> None:
+        self.subscriptions: dict[SubscriptionId, LocalSubscription] = {}
+        self.only: LocalSubscription | None = None
+        """If there is one."""
+        self._index: MatchingIndex[SubscriptionId] | None = None
+
+    def add(self, subscription: LocalSubscription) -> None:
+        self.subscriptions[subscription.id] = subscription
+        if self._index is not None:
+            self._index.add(subscription.id, subscription.filter)
+        elif len(self.subscriptions) > TRIED_MAX:
             self._index = MatchingIndex()
-            for number, subscription in enumerate(subscriptions):
-                self._index.add(number, subscription.filter)
+            for each in self.subscriptions.values():
+                self._index.add(each.id, each.filter)
+        self._find_only()
 
-    def matched_by(self, content: Record) -> Sequence[LocalSubscription]:
+    def remove(self, id: SubscriptionId) -> LocalSubscription | None:
+        removed = self.subscriptions.pop(id, None)
+        if removed is not None and self._index is not None:
+            self._index.remove(id)
+        self._find_only()
+        return removed
+
+    def _find_only(self) -> None:
+        is_one = len(self.subscriptions) == 1
+        self.only = next(iter(self.subscriptions.values())) if is_one else None
+
+    def matched_by(self, content: Record) -> Sequence[SubscriptionId]:
         if self._index is None:
-            return [each for each in self.subscriptions if each.filter.matches_checked(content)]
-        return [self.subscriptions[number] for number in self._index.match(content)]
+            held = self.subscriptions.values()
+            return [each.id for each in held if each.filter.matches_checked(content)]
+        return list(self._index.match(content))
 
 
-class _Rows(dict[Hop, int]):
-    """Numbers destinations in the order in which they are met."""
+class _Rows(dict[K, int]):
+    """Numbers keys in the order in which they are met."""
 
-    def __missing__(self, hop: Hop) -> int:
-        row = self[hop] = len(self)
+    def __missing__(self, key: K) -> int:
+        row = self[key] = len(self)
         return row
+
+
+def _masks(offsets: Sequence[int], keys: Sequence[Sequence[K]]) -> Iterator[tuple[K, int]]:
+    """For each key the offsets whose list has it: bit i for offset i."""
+    lengths = list(map(len, keys))
+    if sum(lengths) <= LOOPED_MAX:
+        few: dict[K, int] = {}
+        for offset, each in zip(offsets, keys, strict=True):
+            for key in each:
+                few[key] = few.get(key, 0) | 1 << offset
+        yield from few.items()
+        return
+    rows: _Rows[K] = _Rows()
+    met = np.fromiter(map(rows.__getitem__, chain.from_iterable(keys)), dtype=np.intp)
+    matrix = np.zeros((len(rows), max(offsets) + 1), dtype=np.bool_)
+    matrix[met, np.repeat(offsets, lengths)] = True
+    packed = np.packbits(matrix, axis=1, bitorder="little")
+    width, body = packed.shape[1], packed.tobytes()
+    for row, key in enumerate(rows):
+        yield key, int.from_bytes(body[row * width : (row + 1) * width], "little")
 
 
 class _Batch:
@@ -123,44 +164,11 @@ class _Batch:
         self.weight = 0
         self.last_s = 0.0
 
-    def masks(self) -> Iterator[tuple[str, int]]:
-        """For each client what was delivered to it: bit i for offset i."""
-        if self.weight - PUBLICATION_WEIGHT * len(self.offsets) <= LOOPED_MAX:
-            yield from self._few_masks()
-            return
-        rows = _Rows()
-        met = np.fromiter(
-            map(rows.__getitem__, chain.from_iterable(self.destinations)), dtype=np.intp
-        )
-        columns = np.repeat(self.offsets, list(map(len, self.destinations)))
-        matrix = np.zeros((len(rows), max(self.offsets) + 1), dtype=np.bool_)
-        matrix[met, columns] = True
-        packed = np.packbits(matrix, axis=1, bitorder="little")
-        width, body = packed.shape[1], packed.tobytes()
-        for row, hop in enumerate(rows):
-            if type(hop) is LocalClient:
-                yield hop.name, int.from_bytes(body[row * width : (row + 1) * width], "little")
-
-    def _few_masks(self) -> Iterator[tuple[str, int]]:
-        masks: dict[str, int] = {}
-        for offset, destinations in zip(self.offsets, self.destinations, strict=True):
-            for hop in destinations:
-                if type(hop) is LocalClient:
-                    masks[hop.name] = masks.get(hop.name, 0) | 1 << offset
-        yield from masks.items()
-
 
 class DeliveryProfiles:
     """The profiles of the subscriptions of one broker's clients."""
 
-    def __init__(
-        self,
-        subscriptions_of: Callable[[str], Mapping[SubscriptionId, Filter]],
-        *,
-        vector_length: int,
-        vectors_max: int,
-    ) -> None:
-        self._subscriptions_of = subscriptions_of
+    def __init__(self, *, vector_length: int, vectors_max: int) -> None:
         self._length = vector_length
         self._vectors_max = vectors_max
         self._subscribers: dict[str, _Subscriber] = {}
@@ -208,8 +216,9 @@ class DeliveryProfiles:
     def _record_batch(self, publisher: str) -> None:
         batch = self._batches.pop(publisher)
         self._noted -= batch.weight
-        for client, mask in batch.masks():
-            self._record_mask(client, publisher, batch, mask)
+        for hop, mask in _masks(batch.offsets, batch.destinations):
+            if type(hop) is LocalClient:
+                self._record_mask(hop.name, publisher, batch, mask)
 
     def _record_mask(self, client: str, publisher: str, batch: _Batch, mask: int) -> None:
         subscriber = self._subscribers.get(client)
@@ -218,13 +227,10 @@ class DeliveryProfiles:
         if subscriber.only is not None:
             self._add(subscriber.only, publisher, batch, mask)
             return
-        masks: defaultdict[LocalSubscription, int] = defaultdict(int)
-        for offset, content in batch.contents.items():
-            if mask >> offset & 1:
-                for each in subscriber.matched_by(content):
-                    masks[each] |= 1 << offset
-        for each, own in masks.items():
-            self._add(each, publisher, batch, own)
+        delivered = [offset for offset in batch.contents if mask >> offset & 1]
+        matched = [subscriber.matched_by(batch.contents[offset]) for offset in delivered]
+        for id, own in _masks(delivered, matched):
+            self._add(subscriber.subscriptions[id], publisher, batch, own)
 
     def _add(
         self, subscription: LocalSubscription, publisher: str, batch: _Batch, mask: int
@@ -256,25 +262,29 @@ class DeliveryProfiles:
 
     # -- clients -------------------------------------------------------------------------------
 
-    def refresh(self, client: str) -> None:
-        """The client has subscribed, unsubscribed or left: keep what it still holds (D1)."""
-        if client in self._subscribers:  # What was noted is for what it held.
+    def change(self, client: str, id: SubscriptionId, filter: Filter | None) -> None:
+        """The client has subscribed, or unsubscribed if there is no filter (D1)."""
+        subscriber = self._subscribers.get(client)
+        if subscriber is None:
+            subscriber = self._subscribers[client] = _Subscriber()
+        elif self._noted:  # What was noted is for what it held.
             self._record_all()
-        before = self._subscribers.pop(client, None)
-        known = {} if before is None else {each.id: each for each in before.subscriptions}
-        held = []
-        for id, filter in self._subscriptions_of(client).items():
-            if is_control_filter(filter):
-                continue
-            kept = known.get(id)
-            if kept is not None and kept.filter is filter:
-                held.append(known.pop(id))
-            else:
-                held.append(LocalSubscription(client, id, filter))
-        self.count -= sum(len(each.vectors) for each in known.values())
-        self._several += (len(held) > 1) - (before is not None and before.only is None)
-        if held:
-            self._subscribers[client] = _Subscriber(held)
+        self._several -= len(subscriber.subscriptions) > 1
+        removed = subscriber.remove(id)
+        if removed is not None:
+            self.count -= len(removed.vectors)
+        if filter is not None and not is_control_filter(filter):
+            subscriber.add(LocalSubscription(client, id, filter))
+        self._several += len(subscriber.subscriptions) > 1
+        if not subscriber.subscriptions:
+            del self._subscribers[client]
+
+    def forget(self, client: str) -> None:
+        """The client has left."""
+        subscriber = self._subscribers.get(client)
+        if subscriber is not None:
+            for id in list(subscriber.subscriptions):
+                self.change(client, id, None)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -285,4 +295,4 @@ class DeliveryProfiles:
 
     def _recorded(self) -> Iterator[LocalSubscription]:
         for subscriber in self._subscribers.values():
-            yield from subscriber.subscriptions
+            yield from subscriber.subscriptions.values()

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from pyspark.sql import SparkSession
 from tests.lab.plans import LIMITS, SETTINGS, market, planned
 from tests.policies.allocation.scenes import (
-    broker,
     brokers,
     gathered,
     publisher,
@@ -102,16 +101,17 @@ def test_with_few_units_it_is_the_plan_of_one_machine_from_gifs(spark: SparkSess
 
 
 def test_units_that_are_too_large_for_the_brokers_are_made_smaller(spark: SparkSession) -> None:
-    """A broker has room for three; units of two fill two brokers with two each, and not one."""
+    """A broker has room for five receivers; of three units of three, the last finds none."""
     document = gathered(
-        [subscription(f"s{n}", "1" * 64) for n in range(6)],
-        (*brokers(2, 2_000.0), broker("root", 1_500.0)),
+        [subscription(f"s{n}", "1" * 64) for n in range(9)],
+        brokers(2, 3_300.0),
         [publisher("p1", rate=64)],
     )
-    coarse, fine = PlanLimits(shares=(0.7,)), PlanLimits(shares=(0.7, 0.1))
-    with pytest.raises(UnallocatableError):
+    coarse, fine = PlanLimits(shares=(0.65,)), PlanLimits(shares=(0.65, 0.1))
+    with pytest.raises(UnallocatableError, match="finds no room"):
         planned(spark, document, coarse)
-    assert len(planned(spark, document, fine).plan.brokers) == 3
+    plan = planned(spark, document, fine).plan
+    assert sorted(broker.subscriptions for broker in plan.brokers) == [4, 5]
 
 
 def test_a_network_without_subscriptions_keeps_one_broker(spark: SparkSession) -> None:

@@ -22,6 +22,7 @@ from godwit.policies.allocation.plan import AllocationPlan
 from godwit.policies.allocation.planner import make_plan
 from godwit.policies.allocation.settings import AllocationSettings
 from godwit.policies.large_allocation.finishing import (
+    FINISH_MAX,
     FinishedPlan,
     SubscriberCluster,
     check_settings,
@@ -38,7 +39,7 @@ def scene(seed: int) -> Gathered:
     )
 
 
-def finished_one_by_one(document: Gathered, **more: int) -> FinishedPlan:
+def finished_one_by_one(document: Gathered, *, finish_max: int = FINISH_MAX) -> FinishedPlan:
     """Each subscriber is a cluster."""
     problem, _, _ = problem_with_units(document)
     clusters = [
@@ -50,7 +51,7 @@ def finished_one_by_one(document: Gathered, **more: int) -> FinishedPlan:
         )
         for each in problem.subscribers
     ]
-    return finished(clusters, problem.table, problem.brokers, SETTINGS, **more)
+    return finished(clusters, problem.table, problem.brokers, SETTINGS, finish_max=finish_max)
 
 
 def without_assignment(plan: AllocationPlan) -> AllocationPlan:

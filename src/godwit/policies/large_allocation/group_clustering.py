@@ -157,7 +157,6 @@ class GroupClustering:
             words = self._words[p]
             if p in self._rows[low]:
                 words[self._rows[low][p]] |= words[row]
-                words[row] = 0
             else:
                 self._rows[low][p] = row
                 self._owners[p][row] = low

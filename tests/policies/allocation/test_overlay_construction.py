@@ -18,7 +18,9 @@ from tests.policies.allocation.scenes import (
 from godwit.policies.allocation.bin_packing import bin_packing
 from godwit.policies.allocation.capacity import BrokerCapacity, BrokerFill, UnallocatableError
 from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.layer_joining import joined
 from godwit.policies.allocation.overlay_construction import construct
+from godwit.policies.allocation.overlay_layers import Layers
 from godwit.policies.allocation.overlay_tree import OverlayTree
 from godwit.policies.allocation.packed_profiles import PackedProfile, PublisherTable, union
 
@@ -115,6 +117,35 @@ def test_random_trees_keep_every_broker_within_its_capacity() -> None:
         check(tree, table, 24)
         depths.add(len(tree.order))
     assert len(depths) > 4
+
+
+def test_brokers_that_connect_each_other_stay_within_their_capacity() -> None:
+    """Deep trees: a broker that forwards more than before needs more from the one above it."""
+    depths = []
+    for seed in range(80):
+        random = Random(f"joining {seed}")
+        bandwidth = random.choice((1000, 1400, 2000))
+        document = random_gathered(
+            random, subscriptions=8, publishers=2, capacities=brokers(6, bandwidth)
+        )
+        problem, units, _ = problem_with_units(document)
+        fills = [BrokerFill(found, problem.table) for found in problem.brokers]
+        for unit in units:
+            fill = random.choice(fills)
+            if fill.fits(unit):
+                fill.add(unit)
+        used = [fill for fill in fills if fill.units]
+        placed = sum(len(fill.units) for fill in used)
+        tree = joined(Layers(used, (), problem.table))
+        if tree is None or placed < len(units):
+            continue
+        check(tree, problem.table, len(units))
+        steps = {tree.root: 0}
+        for name in tree.order[1:]:
+            steps[name] = steps[tree.parents[name]] + 1
+        depths.append(max(steps.values()))
+    assert max(depths) >= 3
+    assert len(depths) > 10
 
 
 def test_a_fill_of_the_upper_layer_counts_a_broker_below_as_one_subscription() -> None:

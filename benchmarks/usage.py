@@ -23,3 +23,18 @@ def processor_s(process: int | None = None) -> float:
         return 0.0  # It has just ended.
     own_s = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
     return own_s + sum(processor_s(int(child)) for each in children for child in each)
+
+
+def processes_mebibytes(process: int | None = None) -> float:
+    """Memory of a process, this one by default, and all its descendants, now.
+
+    Pages that several of them share count in parts (PSS), so that the sum is what the machine uses.
+    """
+    folder = Path(f"/proc/{process or os.getpid()}")
+    try:
+        lines = (folder / "smaps_rollup").read_text().splitlines()
+        children = [each.read_text().split() for each in folder.glob("task/*/children")]
+    except OSError:
+        return 0.0  # It has just ended.
+    own = sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return own + sum(processes_mebibytes(int(child)) for each in children for child in each)

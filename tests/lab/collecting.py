@@ -1,4 +1,4 @@
-"""All metrics of a trace as plain data; as a program, on any master:
+"""All metrics of a trace, and a plan of CRAM, as plain data; as a program, on any master:
 
 python -m tests.lab.collecting spark://127.0.0.1:7077 FOLDER OUT
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
+from msgspec import to_builtins
 from pyspark.sql import SparkSession
 from tests.lab.plain import in_order
+from tests.lab.plans import LIMITS, market, planned
 from tests.lab.runs import OVER
 
 from godwit.lab.metrics import STAGES
@@ -27,6 +30,11 @@ def all_metrics(session: SparkSession, folder: Path) -> dict[str, list[dict[str,
     }
 
 
+def large_plan(session: SparkSession) -> dict[str, Any]:
+    plan: dict[str, Any] = to_builtins(planned(session, market(Random(3)), LIMITS).plan)
+    return plan
+
+
 def main() -> None:
     master, folder, out = sys.argv[1:]
     session = spark_session(master, for_small=True)
@@ -34,7 +42,12 @@ def main() -> None:
     context = session.sparkContext
     # The driver is listed among the executors.
     executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1
-    found = {"master": context.master, "executors": executors, "metrics": metrics}
+    found = {
+        "master": context.master,
+        "executors": executors,
+        "metrics": metrics,
+        "plan": large_plan(session),
+    }
     Path(out).write_text(json.dumps(found))
     session.stop()
 

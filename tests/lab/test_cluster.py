@@ -1,4 +1,4 @@
-"""The metrics on a real standalone cluster, a master and two workers: the same, unchanged.
+"""Metrics and a plan on a real standalone cluster, a master and two workers: the same, unchanged.
 
 The sums of a cluster are added up in the order in which its parts are ready, so their last digit
 may differ.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from tests.cluster import standalone
-from tests.lab.collecting import all_metrics
+from tests.lab.collecting import all_metrics, large_plan
 from tests.lab.plain import assert_same
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +34,8 @@ def test_a_cluster_says_what_one_process_says(
     found = json.loads(out.read_text())
     assert found["master"] == master
     assert found["executors"] == 2
+    # As JSON has it: links are lists there.
+    assert found["plan"] == json.loads(json.dumps(large_plan(spark)))
     expected = all_metrics(spark, traces[1])
     assert found["metrics"].keys() == expected.keys()
     for name, rows in expected.items():

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 import typer
 
+from godwit.cli.croc_large import SPARK_FROM, plan_profiles_on_spark, plan_trace_on_spark
 from godwit.cli.croc_report import plan_text
 from godwit.cli.croc_sources import (
     gather_live,
@@ -51,6 +52,20 @@ Timeout: TypeAlias = Annotated[
         min=0.1, max=3_600, help="A broker that says nothing for so many seconds is missing."
     ),
 ]
+PlannedOn: TypeAlias = Annotated[
+    Literal["auto", "here", "spark"],
+    typer.Option(
+        help="Where CRAM runs: in this process, or on Spark; auto: on Spark for traces with"
+        f" {SPARK_FROM:,} clients or more."
+    ),
+]
+AssignmentFolder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="On Spark: folder for the broker of each client, as Parquet files, instead of in the"
+        " plan."
+    ),
+]
 WithoutMissing: TypeAlias = Annotated[
     bool,
     typer.Option("--without-missing", help="Go on without the brokers that have not answered."),
@@ -61,7 +76,8 @@ Profiles: TypeAlias = Annotated[
 ]
 Trace: TypeAlias = Annotated[Path | None, typer.Option(help="Folder with the trace of a run.")]
 Master: TypeAlias = Annotated[
-    str, typer.Option(help="Spark master for --trace: local\\[*] or spark://HOST:PORT.")
+    str,
+    typer.Option(help="Spark master for --trace and --on spark: local\\[*] or spark://HOST:PORT."),
 ]
 Capacities: TypeAlias = Annotated[
     Path | None,
@@ -146,6 +162,8 @@ def plan(
     search: SearchRule = "exact",
     improve: Improve = 0.0,
     stay: Stay = 0.0,
+    on: PlannedOn = "auto",
+    assignment: AssignmentFolder = None,
     without_missing: WithoutMissing = False,
     json: Json = False,
     output: PlanFile = None,
@@ -169,16 +187,25 @@ def plan(
         )
     if capacities is not None and trace is None:
         raise UsageError("--capacities is for --trace: profiles of brokers have their capacities")
+    if assignment is not None and on != "spark":
+        raise UsageError("--assignment is for plans on Spark: add --on spark")
+    if trace is not None and on != "here":
+        least = SPARK_FROM if on == "auto" else 0
+        large = plan_trace_on_spark(trace, capacities, master, settings, assignment, least)
+        if large is not None:
+            return _show(*large, json=json, output=output, picture=picture)
     if profiles is not None:
         gathered = read_profiles(profiles)
     elif trace is not None:
         gathered = gathered_of_trace(trace, capacities, master)
     else:
         gathered = gather_live(where or [], timeout_s=timeout, secret=secret)
-    made = make_plan(
-        with_missing_refused(gathered, is_allowed=without_missing), settings, clock=time.monotonic
-    )
-    _show(made, gathered, json=json, output=output, picture=picture)
+    gathered = with_missing_refused(gathered, is_allowed=without_missing)
+    if on == "spark":
+        made = plan_profiles_on_spark(gathered, master, settings, assignment)
+    else:
+        made = make_plan(gathered, settings, clock=time.monotonic)
+    return _show(made, gathered, json=json, output=output, picture=picture)
 
 
 def _show(

@@ -47,8 +47,8 @@ def _summary(plan: AllocationPlan, gathered: Gathered) -> Iterator[str]:
         yield f"busiest broker   {busiest.id}, {busiest.utilisation:.0%} of its output bandwidth"
     yield f"hops             {plan.mean_hops:.2f} for each delivery"
     yield (
-        f"moves            {plan.moves} of {_clients(gathered)} clients;"
-        f" {len(plan.assignment)} subscriptions in {plan.clusters} units"
+        f"moves            {plan.moves} of {_clients(plan, gathered)} clients;"
+        f" {_subscriptions(plan)} subscriptions in {plan.clusters} units"
     )
     yield f"closeness        evaluated {plan.closeness_evaluations:,} times"
 
@@ -60,7 +60,13 @@ def _names(names: Sequence[str]) -> str:
     return f"{len(names)}: {', '.join(names[:NAMES_SHOWN])}{more}"
 
 
-def _clients(gathered: Gathered) -> int:
+def _subscriptions(plan: AllocationPlan) -> int:
+    return sum(broker.subscriptions for broker in plan.brokers)
+
+
+def _clients(plan: AllocationPlan, gathered: Gathered) -> int:
+    if not gathered.subscriptions:  # They are on Spark, a row for each client.
+        return _subscriptions(plan) + len(gathered.publishers)
     subscribers = {each.client or each.id for each in gathered.subscriptions}
     return len(subscribers | {each.client or each.id for each in gathered.publishers})
 

@@ -144,7 +144,7 @@ def gathered_of_trace(folder: Path, capacities: Path | None, master: str) -> Gat
         from godwit.spark.session import spark_session  # noqa: PLC0415
     if not folder.is_dir():
         raise UsageError(f"cannot read {folder}: no such folder")
-    known = _capacities(capacities)
+    known = capacities_in(capacities)
     session = spark_session(master, application="godwit croc")
     return gathered_from_trace(read_trace(session, folder), known)
 
@@ -153,7 +153,7 @@ class _Capacities(msgspec.Struct, frozen=True):
     brokers: tuple[GatheredBroker, ...]
 
 
-def _capacities(path: Path | None) -> dict[str, GatheredBroker] | dict[str, float]:
+def capacities_in(path: Path | None) -> dict[str, GatheredBroker] | dict[str, float]:
     """What is known of brokers that a trace does not have."""
     if path is None:
         raise UsageError(

@@ -14,6 +14,7 @@ curves.py        something over time, as measures for figures
 plots.py         figures for pages
 report.py        a page for each experiment, and the score of all
 trace_profiles.py  profiles of subscribers and brokers from a trace, for CROC
+large_plans/     CRAM on Spark, for very many subscriptions
 metrics/         metrics over the tables of a trace
 
 Read declaration.py first.  The experiments are in experiments/.

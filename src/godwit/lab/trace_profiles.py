@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -51,22 +52,28 @@ def gathered_from_trace(
 
     `capacities` has each broker by name: as a whole, or only its output bandwidth.
     """
-    publications = trace["handled"].where(
-        (F.col("kind") == "Publication") & ~F.col("is_control") & ~F.col("from_broker")
-    )
-    brokers = _brokers(trace, capacities)
-    end_s = _end_s(trace)
-    publishers = _publishers(publications, end_s)
-    homes = {row["owner"]: row["broker"] for row in _homes(trace["handled"])}
-    profiles = _profiles(trace, {each.id for each in publishers}, end_s)
-    return Gathered(
-        publishers=tuple(publishers),
-        brokers=tuple(brokers),
+    network = network_of_trace(trace, capacities)
+    homes = {row["owner"]: row["broker"] for row in homes_of_trace(trace).collect()}
+    profiles = _profiles(trace, {each.id for each in network.publishers})
+    return replace(
+        network,
         subscriptions=tuple(
             _subscription(client, profiles.get(client, {}), homes[client])
             for client in sorted(homes)
         ),
     )
+
+
+def network_of_trace(
+    trace: Mapping[str, DataFrame], capacities: Mapping[str, GatheredBroker] | Mapping[str, float]
+) -> Gathered:
+    """Publishers and brokers, without subscriptions."""
+    publications = trace["handled"].where(
+        (F.col("kind") == "Publication") & ~F.col("is_control") & ~F.col("from_broker")
+    )
+    brokers = _brokers(trace, capacities)
+    publishers = _publishers(publications, _end_s(trace))
+    return Gathered(publishers=tuple(publishers), brokers=tuple(brokers), subscriptions=())
 
 
 def _end_s(trace: Mapping[str, DataFrame]) -> float:
@@ -130,9 +137,12 @@ def _check_unsampled(rows: Iterable[Row]) -> None:
 # -- subscribers -------------------------------------------------------------------------------
 
 
-def _homes(handled: DataFrame) -> list[Row]:
-    """The broker of each client that has subscribed more often than unsubscribed, its last one."""
-    own = handled.where(
+def homes_of_trace(trace: Mapping[str, DataFrame]) -> DataFrame:
+    """The broker of each client that has subscribed more often than unsubscribed, its last one.
+
+    Columns: owner, broker.
+    """
+    own = trace["handled"].where(
         F.col("kind").isin("Subscription", "Unsubscription")
         & ~F.col("from_broker")
         & ~F.col("owner").startswith(RESERVED_PREFIX)
@@ -144,16 +154,19 @@ def _homes(handled: DataFrame) -> list[Row]:
         .where("held > 0")
         .groupBy("owner")
         .agg(F.max_by("broker", "time_s").alias("broker"))
-        .collect()
     )
 
 
+def vectors_of_trace(trace: Mapping[str, DataFrame]) -> DataFrame:
+    """What each client received of each publisher, over the whole trace."""
+    return subscriber_profiles(trace, Span(float("-inf"), float("inf")))
+
+
 def _profiles(
-    trace: Mapping[str, DataFrame], publishers: set[str], end_s: float
+    trace: Mapping[str, DataFrame], publishers: set[str]
 ) -> dict[str, dict[str, BitVector]]:
-    everything = Span(float("-inf"), end_s + 1.0)
     found: dict[str, dict[str, BitVector]] = {}
-    for row in subscriber_profiles(trace, everything).collect():
+    for row in vectors_of_trace(trace).collect():
         if row["publisher"] in publishers:
             vector = BitVector.of_words(row["bits"], row["first_sequence"])
             found.setdefault(row["client"], {})[row["publisher"]] = vector

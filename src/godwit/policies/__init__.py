@@ -2,6 +2,7 @@
 
 placement/  publishers: POP and GRAPE, as modules of a broker
 allocation/ both: the fewest brokers that carry all, and the tree above them, as plans
+large_allocation/  the same for very many subscriptions: parts of CRAM on Spark
 offload/    subscribers: the dynamic load balancer of the thesis, as a module of a broker
 staged/     subscribers of channels: the stages of BAD Pub/Sub, as plans
 """

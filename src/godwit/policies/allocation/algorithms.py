@@ -38,6 +38,8 @@ from godwit.policies.allocation.staying import Staying
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 Clock: TypeAlias = Callable[[], float]
+#: The units that an algorithm begins with.
+UnitsOf: TypeAlias = Callable[[AllocationProblem, UnitFactory], list[AllocationUnit]]
 
 
 METRICS = {
@@ -67,10 +69,13 @@ def subscriber_units(problem: AllocationProblem, factory: UnitFactory) -> list[A
 
 
 def allocate(
-    problem: AllocationProblem, settings: AllocationSettings, clock: Clock
+    problem: AllocationProblem,
+    settings: AllocationSettings,
+    clock: Clock,
+    units_of: UnitsOf = subscriber_units,
 ) -> AllocationOutcome:
     factory, effort, random = UnitFactory(problem.table), Effort(), Random(settings.seed)
-    units = subscriber_units(problem, factory)
+    units = units_of(problem, factory)
     run = allocator(problem, settings, factory, effort)
 
     def finish(tree: OverlayTree, uses_grape: bool) -> ExpectedTraffic:

@@ -1,0 +1,71 @@
+"""What is gathered of MANUAL, without running it: every filter is evaluated for every quote.
+
+In a network that loses nothing, this is what is delivered.  It takes seconds instead of minutes, so
+experiments about planning alone use it.
+
+Tested   tests/experiments/test_allocation_runs.py: the same profiles as from a simulated network.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+
+from godwit.content.filters import Filter
+from godwit.content.messages import HEADER_BYTES, body_bytes
+from godwit.content.values import Record
+from godwit.experiments.allocation.initial_state import (
+    KEPT,
+    broker_entries,
+    subscription_entry,
+)
+from godwit.experiments.allocation.setups import AllocationSetup
+from godwit.policies.allocation.gathered import Gathered, GatheredPublisher
+from godwit.profile.bit_vector import BitVector
+from godwit.workloads.allocation import PUBLICATIONS_PER_MIN
+from godwit.workloads.clients import Publisher
+
+
+@lru_cache(maxsize=KEPT)
+def expected_of(setup: AllocationSetup, seed: int) -> Gathered:
+    workload = setup.workload(seed)
+    quotes: defaultdict[str, list[Record]] = defaultdict(list)
+    until_s = setup.begins_s + setup.publishing_s
+    for publishing in workload.publications(from_s=setup.begins_s, until_s=until_s):
+        quotes[publishing.publisher].append(publishing.record)
+    publisher_of = {publisher.subject: publisher.name for publisher in workload.publishers}
+    known: dict[Filter, BitVector] = {}
+    subscriptions = []
+    for subscriber in workload.subscribers:
+        filter = subscriber.filter
+        publisher = publisher_of[str(filter.constraints["symbol"].only_value)]
+        if filter not in known:
+            known[filter] = _received(filter, quotes[publisher], setup.vector_length)
+        vectors = {publisher: known[filter]} if known[filter] else {}
+        subscriptions.append(subscription_entry(subscriber.name, subscriber.at, vectors))
+    return Gathered(
+        publishers=tuple(_publisher(each, quotes[each.name]) for each in workload.publishers),
+        brokers=broker_entries(setup),
+        subscriptions=tuple(subscriptions),
+        vector_length=setup.vector_length,
+    )
+
+
+def _received(filter: Filter, quotes: list[Record], length: int) -> BitVector:
+    return BitVector.of(
+        (number for number, quote in enumerate(quotes) if filter.matches_checked(quote)),
+        length=length,
+    )
+
+
+def _publisher(publisher: Publisher, quotes: list[Record]) -> GatheredPublisher:
+    rate_per_s = PUBLICATIONS_PER_MIN / 60.0
+    mean_bytes = sum(HEADER_BYTES + body_bytes(quote, b"") for quote in quotes) / len(quotes)
+    return GatheredPublisher(
+        id=publisher.name,
+        rate_per_s=rate_per_s,
+        bandwidth_bytes_s=rate_per_s * mean_bytes,
+        last_id=len(quotes) - 1,
+        first_id=0,
+        broker=publisher.at,
+    )

@@ -1,0 +1,101 @@
+"""How the allocation experiments are run: gather MANUAL, make a plan, deploy it, play the same.
+
+A case is `{"brokers": 80, "capacity": "equal", "subscriptions": 8000, "algorithm": "cram-iou"}`.  It
+may have a `vector_length`, a `search` (exact or stop-rule), and say where `publishers` are: as
+planned, at the root of the tree (no relocation), or where GRAPE puts them in the tree as it is.
+
+A seed has the same clients and publications with every algorithm.  The trace is that of the
+deployed plan; the plan is in its decisions.  The oracle checks deliveries.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+
+from godwit.broker.effects import Decision
+from godwit.experiments.allocation.deployed import deployed, network_of
+from godwit.experiments.allocation.initial_state import gathered_of
+from godwit.experiments.allocation.measures import STARTING_S
+from godwit.experiments.allocation.setups import setup_of
+from godwit.experiments.watched import run_watched
+from godwit.lab.declaration import Case
+from godwit.overlay.topology import topology
+from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.plan import AllocationPlan
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import AllocationSettings
+from godwit.simulation.observers import Observer
+from godwit.simulation.simulator import Simulator
+
+#: The policy that the decisions of a trace are listed under.
+POLICY = "allocation"
+
+
+def settings_of(case: Case, seed: int) -> AllocationSettings:
+    return AllocationSettings(
+        algorithm=str(case["algorithm"]),
+        seed=seed,
+        search=str(case.get("search", "exact")),  # type: ignore[arg-type]
+        compensate=False,
+    )
+
+
+def planned_of(gathered: Gathered, case: Case, seed: int) -> AllocationPlan:
+    return make_plan(gathered, settings_of(case, seed), clock=perf_counter)
+
+
+def run(case: Case, seed: int, folder: Path) -> None:
+    setup = setup_of(case)
+    gathered = gathered_of(setup, seed)
+    plan = planned_of(gathered, case, seed)
+    until_s = setup.begins_s + STARTING_S + setup.measured_s
+
+    def build(observers: tuple[Observer, ...]) -> Simulator:
+        report(plan, gathered, observers[0])
+        return deployed(
+            network_of(plan),
+            setup,
+            seed=seed,
+            publishing_s=STARTING_S + setup.measured_s,
+            observers=observers,
+        )
+
+    run_watched(
+        build,
+        folder,
+        until_s=until_s,
+        gauges_every_s=setup.measured_s,
+        deliveries_every=setup.deliveries_every,
+        checked_every=setup.checked_every,
+    )
+
+
+def report(plan: AllocationPlan, gathered: Gathered, trace: Observer) -> None:
+    """Put the plan into the trace: its numbers, and what it says of each broker."""
+    made = Decision("planned", plan.algorithm, "", plan.root, numbers_of(plan, gathered))
+    trace.on_decision(plan.root, POLICY, made, 0.0)
+    for broker in plan.brokers:
+        reason: dict[str, float | str] = {
+            "input_per_s": broker.input_per_s,
+            "messages_per_s": broker.messages_per_s,
+            "output_bytes_s": broker.output_bytes_s,
+            "is_fine": max(broker.utilisation, broker.matching_utilisation) <= 1.0,
+        }
+        trace.on_decision(broker.id, POLICY, Decision("predicted", broker.id, "", "", reason), 0.0)
+
+
+def numbers_of(plan: AllocationPlan, gathered: Gathered) -> dict[str, float | str]:
+    tree = topology([broker.id for broker in plan.brokers], plan.links)
+    return {
+        "brokers": len(plan.brokers),
+        "available": len(gathered.brokers),
+        "lower_bound_brokers": plan.lower_bound_brokers,
+        "clusters": plan.clusters,
+        "closeness_evaluations": plan.closeness_evaluations,
+        "moves": plan.moves,
+        "longest_path": tree.diameter,
+        "plan_s": plan.seconds,
+    }

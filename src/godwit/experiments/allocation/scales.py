@@ -1,0 +1,59 @@
+"""The common setup of the allocation experiments, in words and as cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from godwit.lab.declaration import Case, Parameter
+
+SETUP = """\
+Setups RS1 to RS5 of the thesis (7.3.2). Publishers have one stock each and send 70 quotes a minute;
+40% of the subscriptions want a whole stock, 60% have an additional inequality with a value that the
+stock has shown.
+
+| | brokers | publishers | subscriptions |
+| --- | --- | --- | --- |
+| equal (RS1) | 80 | 40 | 2,000 to 8,000, as many for each publisher |
+| unequal (RS2) | 80: 15 full, 25 half, 40 quarter | 40 | 1,025 to 4,100; i-th publisher: Ns i/40 (E16) |
+| large (RS3) | 400; 1,000 | 72; 100 | 16,200; 22,500 |
+| small | 16 | 8 | 200, 400 |
+
+A run has four steps. (1) MANUAL, a balanced tree with clients at random brokers, runs until every
+publisher has filled a bit vector of 1,280 bits (1,097 s of virtual time; small: 140 bits, 120 s).
+Profiles are recorded from deliveries. (2) The algorithm makes a plan. (3) The plan is deployed as
+in the thesis: new brokers, the plan's tree, all clients connected where the plan puts them. (4) The
+same publications are played again and 10 minutes are measured (small: 2; large: 1). Brokers,
+routing and clients are those of production, in virtual time; the oracle checks deliveries, at paper
+scale those of one in four publications; a violation is an error.
+
+Capacities are chosen, because the thesis does not give them. A full broker may use the bandwidth of
+250 quotes a second (small: 50), which is 85% of what it has, so 69 kB/s for 235-byte quotes. Then
+2,000 subscriptions need six or seven brokers (the thesis's best: 7 of 80), 8,000 need 26, and
+MANUAL with 1,000 brokers is nearly saturated. Matching a message takes 4 ms and 10 µs for each
+subscription in a broker's tables. Links take 0.5 ms.
+
+*Message rate* means incoming publications: the thesis compares it with the 46.7 publications a
+second that all publishers send. Means are over allocated brokers.
+"""
+
+
+def cases(
+    brokers: int,
+    capacity: str,
+    subscriptions: Iterable[int],
+    algorithms: Iterable[str],
+    **more: Parameter,
+) -> list[Case]:
+    """A case for each size and algorithm; those of one size follow each other."""
+    together = list(algorithms)
+    return [
+        {
+            "brokers": brokers,
+            "capacity": capacity,
+            "subscriptions": number,
+            "algorithm": algorithm,
+            **more,
+        }
+        for number in subscriptions
+        for algorithm in together
+    ]

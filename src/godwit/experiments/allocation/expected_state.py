@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import lru_cache
+from statistics import fmean
 
 from godwit.content.filters import Filter
 from godwit.content.messages import HEADER_BYTES, body_bytes
@@ -17,13 +18,15 @@ from godwit.content.values import Record
 from godwit.experiments.allocation.initial_state import (
     KEPT,
     broker_entries,
+    by_broker,
+    publisher_entries,
     subscription_entry,
 )
 from godwit.experiments.allocation.setups import AllocationSetup
-from godwit.policies.allocation.gathered import Gathered, GatheredPublisher
+from godwit.policies.allocation.gathered import Gathered
 from godwit.profile.bit_vector import BitVector
+from godwit.profile.publisher_profile import PublisherProfile
 from godwit.workloads.allocation import PUBLICATIONS_PER_MIN
-from godwit.workloads.clients import Publisher
 
 
 @lru_cache(maxsize=KEPT)
@@ -44,9 +47,12 @@ def expected_of(setup: AllocationSetup, seed: int) -> Gathered:
         vectors = {publisher: known[filter]} if known[filter] else {}
         subscriptions.append(subscription_entry(subscriber.name, subscriber.at, vectors))
     return Gathered(
-        publishers=tuple(_publisher(each, quotes[each.name]) for each in workload.publishers),
+        publishers=publisher_entries(
+            workload.publishers,
+            {each.name: _profile(each.name, quotes[each.name]) for each in workload.publishers},
+        ),
         brokers=broker_entries(setup),
-        subscriptions=tuple(subscriptions),
+        subscriptions=by_broker(subscriptions),
         vector_length=setup.vector_length,
     )
 
@@ -58,14 +64,7 @@ def _received(filter: Filter, quotes: list[Record], length: int) -> BitVector:
     )
 
 
-def _publisher(publisher: Publisher, quotes: list[Record]) -> GatheredPublisher:
+def _profile(publisher: str, quotes: list[Record]) -> PublisherProfile:
     rate_per_s = PUBLICATIONS_PER_MIN / 60.0
-    mean_bytes = sum(HEADER_BYTES + body_bytes(quote, b"") for quote in quotes) / len(quotes)
-    return GatheredPublisher(
-        id=publisher.name,
-        rate_per_s=rate_per_s,
-        bandwidth_bytes_s=rate_per_s * mean_bytes,
-        last_id=len(quotes) - 1,
-        first_id=0,
-        broker=publisher.at,
-    )
+    mean_bytes = fmean(HEADER_BYTES + body_bytes(quote, b"") for quote in quotes)
+    return PublisherProfile(publisher, rate_per_s, rate_per_s * mean_bytes, len(quotes) - 1)

@@ -1,8 +1,9 @@
 """How the allocation experiments are run: gather MANUAL, make a plan, deploy it, play the same.
 
 A case is `{"brokers": 80, "capacity": "equal", "subscriptions": 8000, "algorithm": "cram-iou"}`.  It
-may have a `vector_length`, a `search` (exact or stop-rule), and say where `publishers` are: as
-planned, at the root of the tree (no relocation), or where GRAPE puts them in the tree as it is.
+may have a `vector_length`, a `search` (exact or stop-rule), say whether loads are raised because
+vectors are short (`compensated`), and where `publishers` are: as `planned`, at the `root` of the
+tree, or where `grape` moves them while the network runs.
 
 A seed has the same clients and publications with every algorithm.  The trace is that of the
 deployed plan; the plan is in its decisions.  The oracle checks deliveries.
@@ -13,22 +14,22 @@ from __future__ import annotations
 from pathlib import Path
 from time import perf_counter
 
-import msgspec
-
 from godwit.broker.effects import Decision
 from godwit.experiments.allocation.deployed import deployed, network_of
 from godwit.experiments.allocation.initial_state import gathered_of
-from godwit.experiments.allocation.measures import STARTING_S
+from godwit.experiments.allocation.measures import measured_span
 from godwit.experiments.allocation.setups import setup_of
 from godwit.experiments.watched import run_watched
 from godwit.lab.declaration import Case
 from godwit.overlay.topology import topology
+from godwit.policies import placement
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.plan import AllocationPlan
 from godwit.policies.allocation.planner import make_plan
 from godwit.policies.allocation.settings import AllocationSettings
+from godwit.policies.placement.settings import GrapeSettings, Metric
 from godwit.simulation.observers import Observer
-from godwit.simulation.simulator import Simulator
+from godwit.simulation.simulator import Modules, Simulator, no_modules
 
 #: The policy that the decisions of a trace are listed under.
 POLICY = "allocation"
@@ -39,7 +40,20 @@ def settings_of(case: Case, seed: int) -> AllocationSettings:
         algorithm=str(case["algorithm"]),
         seed=seed,
         search=str(case.get("search", "exact")),  # type: ignore[arg-type]
-        compensate=False,
+        compensate=bool(case.get("compensated", False)),
+        relocate_publishers=case.get("publishers", "planned") != "root",
+    )
+
+
+def modules_of(case: Case) -> Modules:
+    """GRAPE, load 100%, in a case with `publishers` = grape; otherwise none."""
+    if case.get("publishers") != "grape":
+        return no_modules
+    samples = setup_of(case).grape_samples
+    return placement.modules(
+        GrapeSettings(
+            primary=Metric.LOAD, weight_percent=100.0, publications_per_session=samples
+        )
     )
 
 
@@ -51,7 +65,7 @@ def run(case: Case, seed: int, folder: Path) -> None:
     setup = setup_of(case)
     gathered = gathered_of(setup, seed)
     plan = planned_of(gathered, case, seed)
-    until_s = setup.begins_s + STARTING_S + setup.measured_s
+    over = measured_span(case)
 
     def build(observers: tuple[Observer, ...]) -> Simulator:
         report(plan, gathered, observers[0])
@@ -59,14 +73,15 @@ def run(case: Case, seed: int, folder: Path) -> None:
             network_of(plan),
             setup,
             seed=seed,
-            publishing_s=STARTING_S + setup.measured_s,
+            publishing_s=over.end_s - setup.begins_s,
             observers=observers,
+            modules=modules_of(case),
         )
 
     run_watched(
         build,
         folder,
-        until_s=until_s,
+        until_s=over.end_s,
         gauges_every_s=setup.measured_s,
         deliveries_every=setup.deliveries_every,
         checked_every=setup.checked_every,

@@ -62,6 +62,19 @@ class AllocationSetup:
     checked_every: int = 1
 
     @property
+    def grape_samples(self) -> int:
+        """The publications that GRAPE traces before it moves a publisher.
+
+        The thesis's 1,000 would take 15 minutes of virtual time.
+        """
+        return min(200, self.vector_length // 4)
+
+    @property
+    def moving_s(self) -> float:
+        """Two sessions of GRAPE."""
+        return 2.5 * self.grape_samples * 60.0 / PUBLICATIONS_PER_MIN
+
+    @property
     def publishing_s(self) -> float:
         """Each publisher fills a bit vector."""
         return self.vector_length * 60.0 / PUBLICATIONS_PER_MIN

@@ -14,14 +14,13 @@ from __future__ import annotations
 from pathlib import Path
 from time import perf_counter
 
-from godwit.broker.effects import Decision
 from godwit.experiments.allocation.deployed import deployed, network_of
 from godwit.experiments.allocation.initial_state import gathered_of
 from godwit.experiments.allocation.measures import measured_span
+from godwit.experiments.allocation.plan_notes import report
 from godwit.experiments.allocation.setups import setup_of
 from godwit.experiments.watched import run_watched
 from godwit.lab.declaration import Case
-from godwit.overlay.topology import topology
 from godwit.policies import placement
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.allocation.plan import AllocationPlan
@@ -30,9 +29,6 @@ from godwit.policies.allocation.settings import AllocationSettings
 from godwit.policies.placement.settings import GrapeSettings, Metric
 from godwit.simulation.observers import Observer
 from godwit.simulation.simulator import Modules, Simulator, no_modules
-
-#: The policy that the decisions of a trace are listed under.
-POLICY = "allocation"
 
 
 def settings_of(case: Case, seed: int) -> AllocationSettings:
@@ -86,31 +82,3 @@ def run(case: Case, seed: int, folder: Path) -> None:
         deliveries_every=setup.deliveries_every,
         checked_every=setup.checked_every,
     )
-
-
-def report(plan: AllocationPlan, gathered: Gathered, trace: Observer) -> None:
-    """Put the plan into the trace: its numbers, and what it says of each broker."""
-    made = Decision("planned", plan.algorithm, "", plan.root, numbers_of(plan, gathered))
-    trace.on_decision(plan.root, POLICY, made, 0.0)
-    for broker in plan.brokers:
-        reason: dict[str, float | str] = {
-            "input_per_s": broker.input_per_s,
-            "messages_per_s": broker.messages_per_s,
-            "output_bytes_s": broker.output_bytes_s,
-            "is_fine": max(broker.utilisation, broker.matching_utilisation) <= 1.0,
-        }
-        trace.on_decision(broker.id, POLICY, Decision("predicted", broker.id, "", "", reason), 0.0)
-
-
-def numbers_of(plan: AllocationPlan, gathered: Gathered) -> dict[str, float | str]:
-    tree = topology([broker.id for broker in plan.brokers], plan.links)
-    return {
-        "brokers": len(plan.brokers),
-        "available": len(gathered.brokers),
-        "lower_bound_brokers": plan.lower_bound_brokers,
-        "clusters": plan.clusters,
-        "closeness_evaluations": plan.closeness_evaluations,
-        "moves": plan.moves,
-        "longest_path": tree.diameter,
-        "plan_s": plan.seconds,
-    }

@@ -1,0 +1,54 @@
+"""Allocation: the fewest brokers that carry all subscriptions, the tree above them, publishers.
+
+    make_plan(gathered, AllocationSettings(algorithm="cram-iou"))
+
+planner.py                make_plan: from what was gathered to a plan
+settings.py               the algorithm and its parameters
+gathered.py               what was gathered of a network, as a document
+plan.py                   a plan, as a document
+plan_writing.py           ... with expected loads, bounds and reasons
+reading.py                checks of what was gathered; the common window of each publisher
+packed_profiles.py        profiles as words of bits, and the load they cause
+units.py                  what is assigned as a whole: subscribers, clusters of them, brokers below
+capacity.py               the capacity test of a broker, and what is missing if all fail
+algorithms.py             the algorithms by name
+
+first_fit.py              each unit to the first broker with room
+fbf.py                    FBF: in random order
+bin_packing.py            BIN PACKING: the heaviest first
+
+overlay_tree.py           a tree of brokers and what they serve
+overlay_construction.py   the tree, layer by layer
+overlay_layers.py         the layers under construction
+overlay_optimisations.py  pure forwarders, children taken over, best fit
+layer_joining.py          a tree without further brokers
+expected_traffic.py       what every broker will receive and send
+publisher_placement.py    GRAPE on the finished tree
+allocation_bounds.py      lower bounds of brokers and traffic
+
+Pure: no I/O, no clock; what is random comes from a seed in the settings.
+"""
+
+from godwit.policies.allocation.capacity import UnallocatableError
+from godwit.policies.allocation.gathered import (
+    Gathered,
+    GatheredBroker,
+    GatheredPublisher,
+    GatheredSubscription,
+)
+from godwit.policies.allocation.plan import AllocationPlan, PlannedBroker
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import ALGORITHMS, AllocationSettings
+
+__all__ = [
+    "ALGORITHMS",
+    "AllocationPlan",
+    "AllocationSettings",
+    "Gathered",
+    "GatheredBroker",
+    "GatheredPublisher",
+    "GatheredSubscription",
+    "PlannedBroker",
+    "UnallocatableError",
+    "make_plan",
+]

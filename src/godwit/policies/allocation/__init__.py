@@ -17,6 +17,21 @@ first_fit.py              each unit to the first broker with room
 fbf.py                    FBF: in random order
 bin_packing.py            BIN PACKING: the heaviest first
 
+cram.py                   CRAM: the closest units are merged as long as all have room
+closeness.py              INTERSECT, XOR, IOS and IOU, and their bounds
+gif_pool.py               GIFs: units with the same profile
+gif_profiles.py           their profiles as matrices
+gif_poset.py              which of them covers which
+partner_search.py         the closest partner of a GIF
+one_to_many.py            a GIF with several that it covers
+allocation_test.py        whether a merge leaves room for all
+
+baselines.py              the baselines by name
+manual.py                 MANUAL
+automatic.py              AUTOMATIC
+pairwise.py               PAIRWISE-K and PAIRWISE-N
+effort.py                 evaluations and clusters, counted
+
 overlay_tree.py           a tree of brokers and what they serve
 overlay_construction.py   the tree, layer by layer
 overlay_layers.py         the layers under construction

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
+from godwit.policies.allocation.baselines import baseline
 from godwit.policies.allocation.bin_packing import bin_packing
 from godwit.policies.allocation.capacity import (
     BrokerCapacity,
@@ -21,6 +22,7 @@ from godwit.policies.allocation.capacity import (
 )
 from godwit.policies.allocation.closeness import ClosenessMetric
 from godwit.policies.allocation.cram import Cram
+from godwit.policies.allocation.effort import Effort
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.fbf import fastest_broker_first
 from godwit.policies.allocation.first_fit import Packed
@@ -53,14 +55,6 @@ class Outcome:
     """What the search for a better plan changed."""
 
 
-class Effort:
-    """What an algorithm did."""
-
-    def __init__(self) -> None:
-        self.closeness_evaluations = 0
-        self.clusters = 0
-
-
 def subscriber_units(problem: AllocationProblem, factory: UnitFactory) -> list[AllocationUnit]:
     return [
         factory.subscriber(index, subscriber.profile, len(subscriber.subscriptions))
@@ -69,15 +63,23 @@ def subscriber_units(problem: AllocationProblem, factory: UnitFactory) -> list[A
 
 
 def allocate(problem: AllocationProblem, settings: AllocationSettings, clock: Clock) -> Outcome:
-    factory, effort = UnitFactory(problem.table), Effort()
+    factory, effort, random = UnitFactory(problem.table), Effort(), Random(settings.seed)
     units = subscriber_units(problem, factory)
-    if not units:
-        tree = _without_subscriptions(problem)
-    else:
+    if settings.is_baseline:
+        tree = baseline(problem, settings, units, factory, effort, random)
+    elif units:
         tree = _built(problem, settings, units, factory, effort)
+    else:
+        tree = _without_subscriptions(problem)
     traffic = ExpectedTraffic(tree, problem.subscribers, problem.table)
-    if settings.relocate_publishers:
+    if settings.is_baseline:
+        for p in range(len(problem.table.ids)):
+            traffic.move(p, random.randrange(len(tree.order)))
+    for p, broker in pinned(problem, tree).items():
+        traffic.move(p, traffic.places[broker])
+    if settings.uses_grape:
         place_publishers(traffic, pinned(problem, tree))
+    traffic.recount()
     return Outcome(traffic, effort.clusters, effort.closeness_evaluations)
 
 

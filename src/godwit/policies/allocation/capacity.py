@@ -145,6 +145,13 @@ def fits_all(
     return BrokerFill(broker, table, units).is_within_capacity
 
 
+def _named(unit: AllocationUnit) -> str:
+    if unit.below:
+        return f"broker {unit.below!r}"
+    n = unit.subscriptions
+    return "a subscription" if n == 1 else f"a unit of {n:,} subscriptions"
+
+
 def explain_no_room(
     unit: AllocationUnit,
     fills: Iterable[BrokerFill],
@@ -167,7 +174,7 @@ def explain_no_room(
     if not with_bandwidth:
         left = max(fill.broker.output_bandwidth_bytes_s - fill.bandwidth_bytes_s for fill in fills)
         return (
-            f"a unit of {unit.subscriptions:,} subscriptions needs {unit.bandwidth_bytes_s:,.0f} "
+            f"{_named(unit)} needs {unit.bandwidth_bytes_s:,.0f} "
             f"bytes/s of output bandwidth at one broker, and the most that is left at any of "
             f"{count} is {left:,.0f}: {unit.bandwidth_bytes_s - left:,.0f} bytes/s are missing"
         )

@@ -99,9 +99,9 @@ class ExpectedTraffic:
         for place in range(len(below) - 1, 0, -1):
             below[self._parents[place]] |= below[place]
         outside = np.zeros_like(below)
-        for broker, children in self.tree.children.items():
+        for here, broker in enumerate(self.tree.order):
             # Outside a child: the broker, everything outside it, and its other children.
-            here = self.places[broker]
+            children = self.tree.children[broker]
             before = outside[here] | self.local[here]
             below_here = [self.places[child] for child in children]
             for child in below_here:

@@ -4,8 +4,8 @@ Paper    Cheung, thesis 6.2.3, optimisation 2: "pruned once the closeness value 
 Words    closeness computations -> evaluations; pairs that fail the allocation test -> refused.
 Claim    `exact`: the partner that a comparison with all GIFs finds.
 Departs  1. The thesis's rule is exact on the chain through G only; elsewhere it misses a partner
-            now and then (`stop-rule`).  `exact` prunes below a node when no value there can reach the
-            best so far, and does not evaluate a node whose cardinality alone excludes it.
+            now and then (`stop-rule`).  `exact` prunes below a node when no value there can reach
+            the best so far, and does not evaluate a node whose cardinality alone excludes it.
          2. G's parents and children are tried first: what is common with them is known, and a good
             partner found early prunes the most.
          3. GIFs without a common publisher are not evaluated: their closeness is 0.

@@ -15,7 +15,7 @@ Tested   tests/policies/allocation/test_publisher_placement.py: against trying e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container
 
 import numpy as np
 
@@ -25,12 +25,10 @@ from godwit.policies.placement.selection import Candidate, Entry, candidates, ch
 from godwit.policies.placement.settings import Metric
 
 
-def place_publishers(traffic: ExpectedTraffic, pinned: Mapping[int, str]) -> None:
-    """Move each publisher from the root to its best broker; the heaviest first."""
+def place_publishers(traffic: ExpectedTraffic, pinned: Container[int]) -> None:
+    """Move each publisher to its best broker, but for the pinned ones; the heaviest first."""
     limits = Limits(traffic)
     table = traffic.table
-    for p, broker in sorted(pinned.items()):
-        traffic.move(p, traffic.places[broker])
     free = [p for p in range(len(table.ids)) if p not in pinned]
     for p in sorted(free, key=lambda p: (-table.bandwidths_bytes_s[p], table.ids[p])):
         found = _candidates(traffic, limits, p)
@@ -41,7 +39,6 @@ def place_publishers(traffic: ExpectedTraffic, pinned: Mapping[int, str]) -> Non
                 traffic.move(p, home)
                 break
             found.remove(best)
-    traffic.recount()
 
 
 class Limits:

@@ -25,6 +25,12 @@ class AllocationAlgorithm(Enum):
     CRAM_IOU = "cram-iou"
 
 
+BASELINES = (
+    AllocationAlgorithm.MANUAL,
+    AllocationAlgorithm.AUTOMATIC,
+    AllocationAlgorithm.PAIRWISE_K,
+    AllocationAlgorithm.PAIRWISE_N,
+)
 ALGORITHMS = tuple(algorithm.value for algorithm in AllocationAlgorithm)
 
 #: `exact`: bounds that never miss the closest partner.  `stop-rule`: the thesis's.
@@ -50,8 +56,9 @@ class AllocationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Whether to construct a tree.  False: all brokers with subscriptions below the first one."""
 
     overlay_optimisations: bool = True
-    relocate_publishers: bool = True
-    """Whether GRAPE places the publishers.  False: they stay at the root."""
+    relocate_publishers: bool | None = None
+    """Whether GRAPE places the publishers.  False: they stay at the root, or at random brokers in
+    the baselines.  None: as in the thesis, not in the baselines."""
 
     improve_s: float = 0.0
     """How long to search for a better plan."""
@@ -81,6 +88,16 @@ class AllocationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
                 raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more")
         if self.automatic_fanout < 1:
             raise UsageError(f"automatic_fanout is {self.automatic_fanout}; it must be 1 or more")
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether all brokers are used, whatever they can carry."""
+        return self.algorithm_kind in BASELINES
+
+    @property
+    def uses_grape(self) -> bool:
+        chosen = self.relocate_publishers
+        return not self.is_baseline if chosen is None else chosen
 
     @property
     def algorithm_kind(self) -> AllocationAlgorithm:

@@ -15,6 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from godwit.experiments.allocation.deployed import deployed, network_of
+from godwit.experiments.allocation.expected_state import expected_of
 from godwit.experiments.allocation.initial_state import gathered_of
 from godwit.experiments.allocation.measures import measured_span
 from godwit.experiments.allocation.plan_notes import report
@@ -36,6 +37,7 @@ def settings_of(case: Case, seed: int) -> AllocationSettings:
         algorithm=str(case["algorithm"]),
         seed=seed,
         search=str(case.get("search", "exact")),  # type: ignore[arg-type]
+        keep="last",  # As in the thesis.
         compensate=bool(case.get("compensated", False)),
         relocate_publishers=case.get("publishers", "planned") != "root",
     )
@@ -59,7 +61,7 @@ def planned_of(gathered: Gathered, case: Case, seed: int) -> AllocationPlan:
 
 def run(case: Case, seed: int, folder: Path) -> None:
     setup = setup_of(case)
-    gathered = gathered_of(setup, seed)
+    gathered = (gathered_of if setup.is_simulated_before else expected_of)(setup, seed)
     plan = planned_of(gathered, case, seed)
     over = measured_span(case)
 

@@ -26,11 +26,12 @@ same publications are played again and 10 minutes are measured (small: 2; large:
 routing and clients are those of production, in virtual time; the oracle checks deliveries, at paper
 scale those of one in four publications; a violation is an error.
 
-Capacities are chosen, because the thesis does not give them. A full broker may use the bandwidth of
-250 quotes a second (small: 50), which is 85% of what it has, so 69 kB/s for 235-byte quotes. Then
-2,000 subscriptions need six or seven brokers (the thesis's best: 7 of 80), 8,000 need 26, and
-MANUAL with 1,000 brokers is nearly saturated. Matching a message takes 4 ms and 10 µs for each
-subscription in a broker's tables. Links take 0.5 ms.
+Capacities are chosen, because the thesis does not give them: a full broker may use the bandwidth of
+500 quotes a second (small: 130; 400 brokers: 185; 1,000: 240), which is 85% of what it has. Then
+six stocks with 100 subscriptions each fit a broker, as the thesis's best results imply (7 of 80
+brokers, 7 of 46.7 messages a second), and MANUAL with 400 or 1,000 brokers is nearly saturated.
+Matching a message takes 4 ms and 10 µs for each subscription in a broker's tables. Links take
+0.5 ms. Of CRAM's schemes the last one is deployed, as in the thesis.
 
 *Message rate* means incoming publications: the thesis compares it with the 46.7 publications a
 second that all publishers send. Means are over allocated brokers.

@@ -1,15 +1,17 @@
 """The networks of the allocation experiments: RS1, RS2 and RS3 of the thesis, and small ones.
 
-Where the thesis is silent, one number fixes all capacities.  A full broker may use the bandwidth of
-USABLE_PER_S quotes a second.  It follows from the claims:
+The thesis does not give the capacity of its brokers.  USABLE_PER_S, the quotes a second that a full
+broker may send, follows from its results:
 
-R1   CRAM-IOU leaves 7 of 80 brokers ("91% fewer").  With RS4 a subscription sinks 70% of 70 quotes
-     a minute, so 2,000 of them sink 1,630 a second: six to seven brokers of 250.
-R4   8,000 subscriptions then fill 26 brokers, less than half of all.
-RS3  MANUAL is "saturated" with 1,000 brokers: two links of all 117 quotes a second, and 18 quotes
-     for local subscribers, are 252.
-R11  Or is 80% with BIN PACKING and CRAM.  They fill brokers to the last byte, so what they may use
-     is less than what there is: 85%, because the last broker is filled in part.
+R1, R6  The best results of CRAM-IOU are 91% fewer brokers, 7 of 80, and a highest message rate that
+        is 85% lower, 7 of 46.7: six stocks at a broker.  The lowest mean rate is 92% lower: three
+        stocks.  With RS4 a subscription sinks 70% of 70 quotes a minute, so six stocks with 100
+        subscriptions sink 490 quotes a second, and so do three with 200.
+R11     Or is 80% with BIN PACKING and CRAM.  They fill brokers to the last byte, so what they may
+        use is less than what there is: 85%, because the last broker is filled in part.
+RS3     MANUAL is saturated there.  A broker in its tree sends all publications over two links, and
+        some to its own subscribers: 201 a second with 400 brokers, 252 with 1,000.  That is nine
+        tenths of its bandwidth if 185 and 240 are usable.
 
 Matching takes MATCHING_BASE_S and MATCHING_PER_SUBSCRIPTION_S: the output is the bottleneck, as in
 the thesis, and a broker that gets all quotes is busy for a third of its time.
@@ -34,7 +36,9 @@ from godwit.workloads.allocation import (
 from godwit.workloads.stocks import THESIS_LIKE, StockMarket
 from godwit.workloads.workload import Workload
 
-USABLE_PER_S = 250.0
+USABLE_PER_S = 500.0
+#: RS3, by the number of brokers.
+USABLE_LARGE_PER_S = {400: 185.0, 1000: 240.0}
 #: Mean size of a quote with its header.
 QUOTE_BYTES = 235.0
 #: The share of a broker's bandwidth that a plan may use; the rest is for bursts.
@@ -58,6 +62,9 @@ class AllocationSetup:
     vector_length: int = 1_280
     usable_per_s: float = USABLE_PER_S
     measured_s: float = 600.0
+    is_simulated_before: bool = True
+    """Whether MANUAL is run to gather profiles; it would take hours with 1,000 brokers."""
+
     deliveries_every: int = 1
     checked_every: int = 1
 
@@ -150,7 +157,7 @@ def setup_of(case: Case) -> AllocationSetup:
                 subscriptions=subscriptions,
                 is_heterogeneous=unequal,
                 vector_length=length or 140,
-                usable_per_s=50.0,
+                usable_per_s=130.0,
                 measured_s=120.0,
             )
         case 80:
@@ -169,7 +176,9 @@ def setup_of(case: Case) -> AllocationSetup:
                 publishers={400: 72, 1000: 100}[brokers],
                 subscriptions=subscriptions,
                 vector_length=length or 1_280,
+                usable_per_s=USABLE_LARGE_PER_S[brokers],
                 measured_s=60.0,
+                is_simulated_before=False,
                 deliveries_every=10,
                 checked_every=10,
             )

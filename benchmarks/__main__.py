@@ -18,6 +18,7 @@ from benchmarks import (
     offload,
     placement,
     planning,
+    profiling,
     simulator,
     traces,
 )
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "placement": placement.rows,
     "offload": offload.rows,
     "planning": planning.rows,
+    "profiling": profiling.rows,
     "ingest": ingest.rows,
     "channels": channels.rows,
 }

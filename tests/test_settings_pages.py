@@ -10,6 +10,7 @@ import pytest
 
 from godwit.coordinator.settings import CoordinatorSettings
 from godwit.datacluster.settings import DataClusterSettings
+from godwit.policies.allocation.cbc_settings import ProfilingSettings
 from godwit.policies.offload.settings import BalancingSettings
 from godwit.runtime.settings import Limits
 
@@ -46,6 +47,7 @@ def shown(value: object) -> set[str]:
         ("coordinator.md", CoordinatorSettings),
         ("operating.md", Limits),
         ("operating.md", BalancingSettings),
+        ("croc.md", ProfilingSettings),
     ],
 )
 def test_each_setting_is_documented_with_its_default(page: str, kind: type[msgspec.Struct]) -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from godwit.api.balancing_api import BalancingAccount, DecisionView, OwnLoad, SessionView
 from godwit.cli import app
-from godwit.cli.load_balancing import _decisions, _http_url, _lines, _obstacles
+from godwit.cli.load_balancing import _decisions, _lines, _obstacles, http_url
 from godwit.errors import UsageError
 from godwit.overlay.topology import star
 from godwit.policies.offload.settings import BalancingSettings
@@ -101,7 +101,7 @@ def test_an_address_that_is_none_is_named_as_well() -> None:
     ],
 )
 def test_where_a_broker_of_a_file_is_asked(http: str, address: str | None, url: str) -> None:
-    assert _http_url(BrokerSettings(id="B1", http=http, address=address)) == url
+    assert http_url(BrokerSettings(id="B1", http=http, address=address)) == url
 
 
 def test_what_show_prints() -> None:

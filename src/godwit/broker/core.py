@@ -102,7 +102,9 @@ from godwit.content.messages import (
     Refusal,
     ResyncDone,
     RoutingMessage,
+    Subscription,
     Swept,
+    Unsubscription,
 )
 from godwit.errors import UsageError
 
@@ -265,7 +267,11 @@ class Broker:
             return self._on_publication(admitted, hop, 0, now_s)
         if isinstance(admitted, Pause):  # Everything the client sent before is handled by now.
             return [Notify(hop, Paused(move=admitted.move))] if isinstance(hop, LocalClient) else []
-        return self._on_routing_message(admitted, hop, now_s)
+        effects = self._on_routing_message(admitted, hop, now_s)
+        if isinstance(admitted, Subscription | Unsubscription) and type(hop) is LocalClient:
+            for name, module in self.modules.items():
+                effects += self._perform(name, module.on_subscriptions(hop.name, now_s))
+        return effects
 
     def _refuse(self, message: Message, hop: LocalClient | Module, reason: str) -> list[Effect]:
         # A module is our own code: a refusal is a bug.

@@ -22,12 +22,14 @@ from godwit.broker.effects import Decision
 from godwit.broker.meters import Meters
 from godwit.broker.sessions import ClientSubscription
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
+from godwit.content.filters import Filter
 from godwit.content.messages import (
     MOVE_S,
     Advertisement,
     AdvertisementInEffect,
     Message,
     Publication,
+    SubscriptionId,
     SubscriptionInEffect,
 )
 from godwit.errors import UsageError
@@ -137,9 +139,18 @@ class BrokerView:
         """Whether every configured link is up and has sent its tables, or was given up."""
         return self._broker.routing.is_complete
 
+    @property
+    def missing_brokers(self) -> frozenset[str]:
+        """Brokers whose links were given up, here or elsewhere in the network."""
+        return frozenset(key.broker for key in self._broker.parts.missing)
+
     def subscriptions(self) -> Iterator[ClientSubscription]:
         """The subscriptions of local clients, with their filters."""
         return self._broker.sessions.subscriptions()
+
+    def subscriptions_of(self, client: str) -> Mapping[SubscriptionId, Filter]:
+        """The subscriptions of one local client; empty if it has none."""
+        return self._broker.sessions.subscriptions_of(client)
 
     def publishers(self) -> Iterator[str]:
         """The local clients that have advertised something."""
@@ -184,6 +195,13 @@ class PolicyModule:
         self, publication: Publication, last_hop: Hop, destinations: Sequence[Hop], now_s: float
     ) -> Iterable[Request]:
         """The broker handled a publication and sent copies to `destinations`."""
+        return ()
+
+    def on_subscriptions(self, client: str, now_s: float) -> Iterable[Request]:
+        """A local client has subscribed or unsubscribed: `BrokerView.subscriptions_of` has all.
+
+        When a client leaves, `on_departed` follows instead.
+        """
         return ()
 
     def refuses(self, advertisement: Advertisement, client: str) -> str | None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -199,6 +200,10 @@ class Sessions:
             if isinstance(hop, LocalClient):
                 for id, filter in session.subscriptions.items():
                     yield ClientSubscription(hop.name, id, filter)
+
+    def subscriptions_of(self, client: str) -> Mapping[SubscriptionId, Filter]:
+        session = self._sessions.get(LocalClient(client))
+        return MappingProxyType({} if session is None else session.subscriptions)
 
     def publishers(self) -> Iterator[str]:
         """The clients that have advertised something; modules are left out."""

@@ -5,6 +5,10 @@ network.py         up, topology
 pubsub.py          sub, pub, adv, explain
 moves.py           move
 load_balancing.py  balancing show|pause|resume|abort
+croc.py            croc gather|plan
+croc_sources.py    profiles from a file, a running network or a trace
+croc_report.py     a plan as text
+croc_picture.py    a plan as a picture
 coordinator.py     coordinator, brokers
 datacluster.py     datacluster, execute, load, dataset list, channel list|show|explain|skip
 demo.py            demo, demo emergencies, simulate

@@ -19,6 +19,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "network": ("up", "topology"),
         "broker": ("broker",),
         "load_balancing": ("balancing",),
+        "croc": ("croc",),
     },
     "Publish and subscribe": {"pubsub": ("sub", "pub", "adv", "explain")},
     "Coordinator": {"coordinator": ("coordinator", "brokers"), "moves": ("move", "drain")},

@@ -129,7 +129,7 @@ def _servers(where: Sequence[str], secret: str) -> tuple[dict[str, str], str]:
         return urls, secret
     network = load_network(Path(files[0]))
     _check_network(network, files[0])
-    return {each.id: _http_url(each) for each in network.broker}, secret or network.secret
+    return {each.id: http_url(each) for each in network.broker}, secret or network.secret
 
 
 def _check_network(network: NetworkSettings, file: str) -> None:
@@ -149,7 +149,7 @@ def _check_network(network: NetworkSettings, file: str) -> None:
         )
 
 
-def _http_url(broker: BrokerSettings) -> str:
+def http_url(broker: BrokerSettings) -> str:
     host, port = address(str(broker.http))
     if host in EVERYWHERE:
         host = "127.0.0.1" if broker.address is None else address(broker.address)[0]

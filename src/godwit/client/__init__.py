@@ -20,6 +20,7 @@ readiness.py             whether the network is complete
 dispatch.py              which events go to which subscription, and back-pressure
 client.py                the asynchronous client
 durable_subscription.py  a subscription that acknowledges what the application has stored
+croc_client.py           CROC: gathers the profiles of a whole network
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ text_tables.py   a summary as tables, for the terminal and for pages
 curves.py        something over time, as measures for figures
 plots.py         figures for pages
 report.py        a page for each experiment, and the score of all
+trace_profiles.py  profiles of subscribers and brokers from a trace, for CROC
 metrics/         metrics over the tables of a trace
 
 Read declaration.py first.  The experiments are in experiments/.

@@ -22,6 +22,7 @@ server.py         one process: sockets, signals, graceful stop
 stopping.py       how a broker leaves its peers
 broker_http.py    /metrics, /healthz, /routing, /move
 balancing_http.py  /balancing, and the metrics of the load balancer
+gathering_http.py  /gatherings, and the metrics of profiling
 decision_log.py   decisions of policies: logged, counted, added up
 port_outlet.py    results of channels leave by the port of a client
 client_moves.py   clients are asked to move to other brokers

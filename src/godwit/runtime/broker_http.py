@@ -1,6 +1,7 @@
 """A broker over HTTP.
 
-For operators      GET /metrics, /healthz, /routing, /docs; POST /move, /drain; /balancing
+For operators      GET /metrics, /healthz, /routing, /docs; POST /move, /drain; /balancing;
+                   /gatherings
 for subscribers    what sharing/gateway.py has
 """
 
@@ -25,6 +26,7 @@ from godwit.http.operations import served
 from godwit.runtime.balancing_http import balancing_metrics, balancing_operations
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.client_moves import check, drain, move_clients
+from godwit.runtime.gathering_http import gathering_operations, profiling_metrics
 from godwit.runtime.port import Port
 from godwit.sharing.gateway import Gateway
 
@@ -84,6 +86,7 @@ def application(observed: Observed) -> Starlette:
             served(MOVE, move),
             served(DRAIN, drain_broker),
             *balancing_operations(node),
+            *gathering_operations(node),
         ],
         title=f"Broker {node.name}",
         secret=node.secret,
@@ -114,6 +117,7 @@ class BrokerCollector(Collector):
         yield from self._load()
         yield from self._channels()
         yield from balancing_metrics(self._node)
+        yield from profiling_metrics(self._node)
 
     def _traffic(self) -> Iterator[Metric]:
         node = self._node

@@ -27,6 +27,7 @@ from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay import overlay
 from godwit.policies import offload, placement
+from godwit.policies.allocation.cbc import profiling_modules
 from godwit.protocol.addresses import address, url_address, why
 from godwit.protocol.call import socket_opener
 from godwit.protocol.connection import Connection
@@ -244,6 +245,8 @@ def make_node(
         # Brokers must not detect at the same times, nor a restarted one repeat its choices.
         balancing = offload.modules(network.balancing, seed=secrets.randbits(64))
         modules = [*modules, *balancing(settings.id)]
+    if network.profiling is not None:
+        modules = [*modules, *profiling_modules(network.profiling)(settings.id)]
     neighbours = network.neighbours(settings)
     addresses = [link for link in settings.links if "://" in link]
     expected = [Neighbour(each) for each in (*neighbours, *addresses)]

@@ -26,6 +26,8 @@ FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
 
     [balancing]              # off without it: subscribers stay where they are; not with [placement]
 
+    [profiling]              # off without it: brokers record what they deliver, for CROC
+
     [services.datacluster]   # `godwit up` runs a data cluster, too, and all brokers use it
     folder = "data"
 
@@ -50,6 +52,7 @@ from godwit.distribution import install_hint
 from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
+from godwit.policies.allocation.cbc_settings import ProfilingSettings
 from godwit.policies.offload.peer import check_peer
 from godwit.policies.offload.settings import BalancingSettings
 from godwit.policies.placement.settings import PlacementSettings, policy_of
@@ -220,6 +223,9 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     balancing: BalancingSettings | None = None
     """How edge brokers give subscribers to each other (policies/offload/settings.py)."""
 
+    profiling: ProfilingSettings | None = None
+    """How brokers record what they deliver (policies/allocation/cbc_settings.py)."""
+
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
         for service in self.services.tables:
@@ -364,6 +370,8 @@ def dump_network(network: NetworkSettings) -> str:
         table["placement"] = {"policy": policy_of(network.placement), **changed}
     if network.balancing is not None:
         table["balancing"] = _changes(network.balancing, BalancingSettings())
+    if network.profiling is not None:
+        table["profiling"] = _changes(network.profiling, ProfilingSettings())
     table["broker"] = [
         {
             "id": broker.id,

@@ -19,6 +19,7 @@ oracle.py            checks every delivery against brute force
 statistics.py        counts messages, deliveries, delays and hops
 simulation_trace.py  records a trace
 playing.py           plays a workload of workloads/
+simulated_gathering.py  CROC: gathers the profiles of all brokers
 """
 
 from __future__ import annotations

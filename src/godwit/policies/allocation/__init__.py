@@ -41,6 +41,13 @@ expected_traffic.py       what every broker will receive and send
 publisher_placement.py    GRAPE on the finished tree
 allocation_bounds.py      lower bounds of brokers and traffic
 
+cbc.py                    CBC: the module of a broker that profiles its clients and answers CROC
+cbc_settings.py           its settings: the table `[profiling]` of network files
+cbc_profiles.py           what was delivered for each local subscription
+cbc_gathering.py          BIR to the neighbours, BIA back, page by page
+cbc_letters.py            the messages: BIR, BIA
+cbc_pages.py              answers in pages, and all of them together
+
 Pure: no I/O, no clock; what is random comes from a seed in the settings.
 """
 

@@ -6,16 +6,19 @@ The simulated brokers are those of production, with the capacities of the setup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from random import Random
 
+from godwit.content.values import Record
 from godwit.experiments.allocation.setups import JOINING_S, AllocationSetup
 from godwit.overlay.topology import Topology, topology
 from godwit.policies.allocation.plan import AllocationPlan
 from godwit.simulation.observers import Observer
 from godwit.simulation.playing import play
 from godwit.simulation.simulator import Modules, Simulator, no_modules
+from godwit.workloads.allocation import PUBLICATIONS_PER_MIN
 from godwit.workloads.timelines import joins
 from godwit.workloads.workload import Workload
 
@@ -47,16 +50,36 @@ def settled(workload: Workload, homes: Mapping[str, str]) -> Workload:
     )
 
 
+def drawn(workload: Workload, setup: AllocationSetup) -> Mapping[str, Sequence[Record]]:
+    """The quotes of each publisher, in order, as `workload` publishes them."""
+    found: dict[str, list[Record]] = {each.name: [] for each in workload.publishers}
+    until_s = setup.begins_s + setup.quotes * 60.0 / PUBLICATIONS_PER_MIN
+    for publishing in workload.publications(from_s=setup.begins_s, until_s=until_s):
+        found[publishing.publisher].append(publishing.record)
+    return found
+
+
+def sampled(workload: Workload, setup: AllocationSetup) -> Workload:
+    """One in `quotes_every` of the quotes, and the first again after the last."""
+    quotes = drawn(workload, setup)
+    left = {name: cycle(some[:: setup.quotes_every]) for name, some in quotes.items()}
+    return replace(workload, content=lambda publisher: next(left[publisher.name]))
+
+
 def deployed(
     network: DeployedNetwork,
     setup: AllocationSetup,
     *,
     seed: int,
     publishing_s: float,
+    is_sampled: bool,
     observers: Iterable[Observer] = (),
     modules: Modules = no_modules,
 ) -> Simulator:
-    """The network with its clients, who join first and publish from `setup.begins_s` on."""
+    """The network with its clients, who join first and publish from `setup.begins_s` on.
+
+    If `is_sampled`, only some of the quotes are played (`sampled`).
+    """
     simulator = Simulator(
         network.topology,
         seed=seed,
@@ -66,6 +89,8 @@ def deployed(
         check=False,
     )
     workload = settled(setup.workload(seed), network.homes)
+    if is_sampled:
+        workload = sampled(workload, setup)
     joining = joins(workload.subscribers, Random(seed), within_s=JOINING_S)
     play(
         simulator,

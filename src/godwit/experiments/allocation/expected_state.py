@@ -8,13 +8,14 @@ Tested   tests/experiments/test_allocation_runs.py: the same profiles as from a 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import fmean
 
 from godwit.content.filters import Filter
 from godwit.content.messages import HEADER_BYTES, body_bytes
 from godwit.content.values import Record
+from godwit.experiments.allocation.deployed import drawn
 from godwit.experiments.allocation.initial_state import (
     KEPT,
     broker_entries,
@@ -32,10 +33,9 @@ from godwit.workloads.allocation import PUBLICATIONS_PER_MIN
 @lru_cache(maxsize=KEPT)
 def expected_of(setup: AllocationSetup, seed: int) -> Gathered:
     workload = setup.workload(seed)
-    quotes: defaultdict[str, list[Record]] = defaultdict(list)
-    until_s = setup.begins_s + setup.publishing_s
-    for publishing in workload.publications(from_s=setup.begins_s, until_s=until_s):
-        quotes[publishing.publisher].append(publishing.record)
+    quotes = {
+        publisher: some[: setup.vector_length] for publisher, some in drawn(workload, setup).items()
+    }
     publisher_of = {publisher.subject: publisher.name for publisher in workload.publishers}
     known: dict[Filter, BitVector] = {}
     subscriptions = []
@@ -57,14 +57,14 @@ def expected_of(setup: AllocationSetup, seed: int) -> Gathered:
     )
 
 
-def _received(filter: Filter, quotes: list[Record], length: int) -> BitVector:
+def _received(filter: Filter, quotes: Sequence[Record], length: int) -> BitVector:
     return BitVector.of(
         (number for number, quote in enumerate(quotes) if filter.matches_checked(quote)),
         length=length,
     )
 
 
-def _profile(publisher: str, quotes: list[Record]) -> PublisherProfile:
+def _profile(publisher: str, quotes: Sequence[Record]) -> PublisherProfile:
     rate_per_s = PUBLICATIONS_PER_MIN / 60.0
     mean_bytes = fmean(HEADER_BYTES + body_bytes(quote, b"") for quote in quotes)
     return PublisherProfile(publisher, rate_per_s, rate_per_s * mean_bytes, len(quotes) - 1)

@@ -43,7 +43,7 @@ KEPT = 4
 ARRIVING_S = 10.0
 
 
-class DeliveryProfiles(Observer):
+class DeliveryRecording(Observer):
     """Profiles of all subscribers, by what was delivered, and of all publishers."""
 
     def __init__(self, vector_length: int, window_s: float) -> None:
@@ -76,9 +76,14 @@ class DeliveryProfiles(Observer):
 def gathered_of(setup: AllocationSetup, seed: int) -> Gathered:
     """What CROC learns of MANUAL after each publisher has filled a bit vector."""
     network = initial_network(setup)
-    seen = DeliveryProfiles(setup.vector_length, setup.publishing_s)
+    seen = DeliveryRecording(setup.vector_length, setup.publishing_s)
     simulator = deployed(
-        network, setup, seed=seed, publishing_s=setup.publishing_s, observers=(seen,)
+        network,
+        setup,
+        seed=seed,
+        publishing_s=setup.publishing_s,
+        is_sampled=False,
+        observers=(seen,),
     )
     simulator.run(until_s=setup.begins_s + setup.publishing_s)
     publishing = seen.meters.profiles(simulator.now_s)

@@ -49,9 +49,7 @@ def modules_of(case: Case) -> Modules:
         return no_modules
     samples = setup_of(case).grape_samples
     return placement.modules(
-        GrapeSettings(
-            primary=Metric.LOAD, weight_percent=100.0, publications_per_session=samples
-        )
+        GrapeSettings(primary=Metric.LOAD, weight_percent=100.0, publications_per_session=samples)
     )
 
 
@@ -72,6 +70,7 @@ def run(case: Case, seed: int, folder: Path) -> None:
             setup,
             seed=seed,
             publishing_s=over.end_s - setup.begins_s,
+            is_sampled=True,
             observers=observers,
             modules=modules_of(case),
         )

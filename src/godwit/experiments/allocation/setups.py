@@ -61,7 +61,14 @@ class AllocationSetup:
     is_heterogeneous: bool = False
     vector_length: int = 1_280
     usable_per_s: float = USABLE_PER_S
-    measured_s: float = 600.0
+    measured_s: float = 200.0
+    quotes: int = 1_280
+    """Of each publisher; bit vectors are filled with the first of them."""
+
+    quotes_every: int = 5
+    """After deployment, one in so many of the quotes is played, and the first again after the last:
+    a short run covers all that was profiled."""
+
     is_simulated_before: bool = True
     """Whether MANUAL is run to gather profiles; it would take hours with 1,000 brokers."""
 
@@ -74,7 +81,7 @@ class AllocationSetup:
 
         The thesis's 1,000 would take 15 minutes of virtual time.
         """
-        return min(200, self.vector_length // 4)
+        return min(100, self.quotes // 4)
 
     @property
     def moving_s(self) -> float:
@@ -157,8 +164,10 @@ def setup_of(case: Case) -> AllocationSetup:
                 subscriptions=subscriptions,
                 is_heterogeneous=unequal,
                 vector_length=length or 140,
+                quotes=140,
+                quotes_every=1,
                 usable_per_s=130.0,
-                measured_s=120.0,
+                measured_s=110.0,
             )
         case 80:
             return AllocationSetup(
@@ -177,7 +186,8 @@ def setup_of(case: Case) -> AllocationSetup:
                 subscriptions=subscriptions,
                 vector_length=length or 1_280,
                 usable_per_s=USABLE_LARGE_PER_S[brokers],
-                measured_s=60.0,
+                measured_s=45.0,
+                quotes_every=20,
                 is_simulated_before=False,
                 deliveries_every=10,
                 checked_every=10,

@@ -58,9 +58,7 @@ def _output_error(results: Results) -> float:
 
 
 def _above_bound(results: Results) -> float:
-    return max(
-        at(BROKERS, IOU) / at("lower_bound_brokers", IOU) - 1 for at in at_sizes(results)
-    )
+    return max(at(BROKERS, IOU) / at("lower_bound_brokers", IOU) - 1 for at in at_sizes(results))
 
 
 def _mostly_above(results: Results) -> bool:

@@ -44,8 +44,12 @@ def step(results: Results, name: str, capacity: str | None = None) -> Results:
 
 def less(measure: str, name: str, than: str, capacity: str) -> Callable[[Results], float]:
     """The share by which a variant has less of a measure than another."""
-    return lambda results: 1 - (
-        step(results, name, capacity).mean(measure) / step(results, than, capacity).mean(measure)
+    return lambda results: (
+        1
+        - (
+            step(results, name, capacity).mean(measure)
+            / step(results, than, capacity).mean(measure)
+        )
     )
 
 

@@ -14,9 +14,7 @@ def _steps(brokers: int, capacity: str, subscriptions: int) -> list[Case]:
     return [
         case
         for algorithm, publishers in STEPS.values()
-        for case in cases(
-            brokers, capacity, (subscriptions,), (algorithm,), publishers=publishers
-        )
+        for case in cases(brokers, capacity, (subscriptions,), (algorithm,), publishers=publishers)
     ]
 
 
@@ -29,7 +27,7 @@ EXPERIMENT = Experiment(
     ),
     setup=SETUP
     + """
-*MANUAL + GRAPE* is the network as it is, with GRAPE (load 100%) in its brokers: it traces 200
+*MANUAL + GRAPE* is the network as it is, with GRAPE (load 100%) in its brokers: it traces 100
 publications of each publisher (thesis: 1,000; small: 35) before it moves it. *PAIRWISE-N* clusters
 only. *CRAM-IOU, publishers at the root* does not move publishers after the tree is built.
 """,

@@ -24,6 +24,8 @@ allocation_heterogeneous/  the same with brokers of three sizes
 allocation_large/         400 and 1,000 brokers
 allocation_steps/         what clustering, a new tree and moved publishers contribute
 cram_closeness/           the metric by which CRAM clusters
+cram_vectors/             how long bit vectors must be
+cram_cost/                what making a plan costs
 watched.py           a simulation with a trace and the oracle, as most experiments run theirs
 
 In each folder: experiment.py is the declaration, runs.py plays a case and leaves a trace,
@@ -51,6 +53,8 @@ from godwit.experiments import (
     broker_model,
     covering,
     cram_closeness,
+    cram_cost,
+    cram_vectors,
     grape_enterprise,
     grape_random,
     grape_weights,
@@ -84,5 +88,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         allocation_large,
         allocation_steps,
         cram_closeness,
+        cram_vectors,
+        cram_cost,
     )
 }

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from godwit.lab.declaration import Results
 
@@ -73,10 +74,7 @@ def everywhere(holds: Callable[[Of], bool]) -> Holds:
 def in_order(measure: str, *algorithms: str) -> Holds:
     """A measure falls from each algorithm to the next, at every size."""
     return everywhere(
-        lambda at: all(
-            at(measure, one) > at(measure, two)
-            for one, two in zip(algorithms, algorithms[1:], strict=False)
-        )
+        lambda at: all(at(measure, one) > at(measure, two) for one, two in pairwise(algorithms))
     )
 
 

@@ -1,7 +1,7 @@
 """How the allocation experiments are run: gather MANUAL, make a plan, deploy it, play the same.
 
-A case is `{"brokers": 80, "capacity": "equal", "subscriptions": 8000, "algorithm": "cram-iou"}`.  It
-may have a `vector_length`, a `search` (exact or stop-rule), say whether loads are raised because
+A case is `{"brokers": 80, "capacity": "equal", "subscriptions": 8000, "algorithm": "cram-iou"}`.
+It may have a `vector_length`, a `search` (exact or stop-rule), say whether loads are raised because
 vectors are short (`compensated`), and where `publishers` are: as `planned`, at the `root` of the
 tree, or where `grape` moves them while the network runs.
 

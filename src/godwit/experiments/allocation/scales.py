@@ -14,7 +14,7 @@ stock has shown.
 | | brokers | publishers | subscriptions |
 | --- | --- | --- | --- |
 | equal (RS1) | 80 | 40 | 2,000 to 8,000, as many for each publisher |
-| unequal (RS2) | 80: 15 full, 25 half, 40 quarter | 40 | 1,025 to 4,100; i-th publisher: Ns i/40 (E16) |
+| unequal (RS2) | 80: 15 full, 25 half, 40 quarter | 40 | 1,025 to 4,100; Ns i/40 each (E16) |
 | large (RS3) | 400; 1,000 | 72; 100 | 16,200; 22,500 |
 | small | 16 | 8 | 200, 400 |
 

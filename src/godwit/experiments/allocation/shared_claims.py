@@ -287,7 +287,9 @@ def foreseen(name: str) -> Sequence[Claim]:
                 OWN, Agreement(WITHIN, largest(f"error_{measure}_max", AWARE)),
             )
             for what, measure in (
-                ("input rate", "input"), ("output bandwidth", "output"), ("message rate", "messages"),
+                ("input rate", "input"),
+                ("output bandwidth", "output"),
+                ("message rate", "messages"),
             )
         ),
         Claim(

@@ -45,6 +45,10 @@ def _more(measure: str) -> Callable[[Results], float]:
     return lambda results: sum(_ratio(measure, each)(results) for each in (EQUAL, UNEQUAL)) / 2
 
 
+def _fewer_clusters(capacity: str) -> Callable[[Results], float]:
+    return lambda results: -_ratio("clusters", capacity)(results)
+
+
 def _many_more_hops(results: Results) -> bool:
     """A ratio means little if there are nearly none with IOU."""
     return all(
@@ -96,7 +100,7 @@ CLAIMS = (
             f"R25 {capacity}", f"XOR makes {stated:.0%} fewer clusters than IOU, {capacity}"
             " brokers",
             "thesis 7.3.5",
-            Reduction(stated, lambda results, each=capacity: -_ratio("clusters", each)(results)),
+            Reduction(stated, _fewer_clusters(capacity)),
         )
         for capacity, stated in ((EQUAL, 0.74), (UNEQUAL, 0.41))
     ),

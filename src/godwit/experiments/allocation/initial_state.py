@@ -2,10 +2,11 @@
 
 Words    Lbv -> vector_length.
 
-Profiles are recorded from deliveries.  Publishers are gathered with the mean rate and bandwidth of
-all: each sends 70 quotes a minute, of nearly the same size.  BIN PACKING sorts by bandwidth, so with
-differences of a thousandth it would keep the subscribers of a stock together by accident, and not
-behave as in the thesis (R3, R8).  Subscriptions are listed by broker, as brokers answer.
+Profiles are recorded from deliveries, at one moment.  Publishers are gathered with the mean rate
+and bandwidth of all: each sends 70 quotes a minute, of nearly the same size.  BIN PACKING sorts by
+bandwidth, so with differences of a thousandth it would keep the subscribers of a stock together by
+accident, and not behave as in the thesis (R3, R8).  Subscriptions are listed by broker, as brokers
+answer.
 
 A run takes minutes with thousands of subscriptions, so a
 process keeps what it gathered: cases that differ in their algorithm follow each other.

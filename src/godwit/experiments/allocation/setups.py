@@ -61,16 +61,16 @@ class AllocationSetup:
     is_heterogeneous: bool = False
     vector_length: int = 1_280
     usable_per_s: float = USABLE_PER_S
-    measured_s: float = 200.0
+    measured_s: float = 100.0
     quotes: int = 1_280
     """Of each publisher; bit vectors are filled with the first of them."""
 
-    quotes_every: int = 5
+    quotes_every: int = 10
     """After deployment, one in so many of the quotes is played, and the first again after the last:
     a short run covers all that was profiled."""
 
     is_simulated_before: bool = True
-    """Whether MANUAL is run to gather profiles; it would take hours with 1,000 brokers."""
+    """Whether MANUAL is run to gather profiles; else they are computed (expected_state.py)."""
 
     deliveries_every: int = 1
     checked_every: int = 1
@@ -176,6 +176,7 @@ def setup_of(case: Case) -> AllocationSetup:
                 subscriptions=subscriptions,
                 is_heterogeneous=unequal,
                 vector_length=length or 1_280,
+                is_simulated_before=False,
                 deliveries_every=4,
                 checked_every=4,
             )

@@ -40,7 +40,7 @@ EXPERIMENT = Experiment(
     setup=SETUP
     + """
 Vectors are filled with the first 128 to 1,024 quotes of each publisher (small: 35 to 140), and
-after deployment one in five of all 1,280 is played: loads are predicted, not known. *Scaled*: as in
+after deployment one in ten of all 1,280 is played: loads are predicted, not known. *Scaled*: as in
 7.3.8 of the thesis, a subscription that received a small share of the vector counts as more.
 """,
     scales={

@@ -7,6 +7,7 @@ forwarding.py         a live broker against peers; forwarding_godwit.py, forward
 peers/                mosquitto and ActiveMQ
 traces.py             the cost of a trace, and the speed of metrics over a long one
 placement.py          GRAPE's choice of a broker
+allocation.py         plans of broker allocation
 planning.py           staged balancing; planning_on_spark.py at full size
 ingest.py             records into a dataset
 channels.py           executions of channels; channel_latency.py, channel_kills.py end to end

@@ -11,6 +11,7 @@ import sys
 from rich.console import Console
 
 from benchmarks import (
+    allocation,
     channels,
     forwarding,
     ingest,
@@ -32,7 +33,11 @@ BENCHMARKS = {
     "placement": placement.rows,
     "offload": offload.rows,
     "planning": planning.rows,
+<<<<<<< HEAD
     "profiling": profiling.rows,
+=======
+    "allocation": allocation.rows,
+>>>>>>> wt-planner
     "ingest": ingest.rows,
     "channels": channels.rows,
 }

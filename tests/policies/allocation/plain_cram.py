@@ -1,7 +1,7 @@
-"""CRAM as the thesis has it, with sets of publications: all pairs, and BIN PACKING after each merge.
+"""CRAM as the thesis has it, on sets of publications: all pairs, BIN PACKING after each merge.
 
-`basic` is the algorithm of 6.2.3 before its optimisations; `with_gifs` has optimisations 1 and 3, and
-compares all pairs of GIFs before each merge.
+`basic` is the algorithm of 6.2.3 before its optimisations; `with_gifs` has optimisations 1 and 3,
+and compares all pairs of GIFs before each merge.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from tests.policies.allocation.scenes import Ids, ids_of
+
 from godwit.policies.allocation.capacity import BrokerCapacity
 from godwit.policies.allocation.packed_profiles import PublisherTable
 from godwit.policies.allocation.units import AllocationUnit
-
-from tests.policies.allocation.scenes import Ids, ids_of
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ from godwit.policies.allocation.gathered import (
     GatheredPublisher,
     GatheredSubscription,
 )
-from godwit.policies.allocation.reading import AllocationProblem, read
+from godwit.policies.allocation.gathered_reading import AllocationProblem, read
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 WINDOW = 64

@@ -7,13 +7,6 @@ from itertools import product
 from random import Random
 
 import pytest
-
-from godwit.policies.allocation.allocation_bounds import allocation_bounds
-from godwit.policies.allocation.expected_traffic import ExpectedTraffic
-from godwit.policies.allocation.overlay_tree import OverlayTree
-from godwit.policies.allocation.publisher_placement import Limits
-from godwit.policies.allocation.reading import AllocationProblem
-from godwit.policies.allocation.units import AllocationUnit
 from tests.policies.allocation.scenes import (
     bits_of,
     broker,
@@ -22,6 +15,13 @@ from tests.policies.allocation.scenes import (
     problem_with_units,
     subscription,
 )
+
+from godwit.policies.allocation.allocation_bounds import allocation_bounds
+from godwit.policies.allocation.expected_traffic import ExpectedTraffic
+from godwit.policies.allocation.gathered_reading import AllocationProblem
+from godwit.policies.allocation.overlay_tree import OverlayTree
+from godwit.policies.allocation.publisher_placement import BrokerLimits
+from godwit.policies.allocation.units import AllocationUnit
 
 
 def all_trees(names: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -51,7 +51,7 @@ def all_plans(problem: AllocationProblem, units: list[AllocationUnit]) -> Iterat
             }
             tree = OverlayTree(root, parents, {n: capacities[n] for n in used}, served)
             traffic = ExpectedTraffic(tree, problem.subscribers, problem.table)
-            limits = Limits(traffic)
+            limits = BrokerLimits(traffic)
             for places in product(range(len(used)), repeat=len(problem.table.ids)):
                 for p, place in enumerate(places):
                     if traffic.homes[p] != place:

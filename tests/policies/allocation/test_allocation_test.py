@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-from godwit.policies.allocation.allocation_test import AllocationTest
-from godwit.policies.allocation.bin_packing import bin_packing
 from tests.policies.allocation.scenes import (
     broker,
     brokers,
@@ -14,6 +12,9 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.policies.allocation.allocation_test import AllocationTest
+from godwit.policies.allocation.bin_packing import bin_packing
 
 
 def test_it_answers_as_bin_packing_does() -> None:

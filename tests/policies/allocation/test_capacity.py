@@ -5,10 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-
-from godwit.policies.allocation.capacity import BrokerFill, UnallocatableError, fits_all
-from godwit.policies.allocation.planner import make_plan
-from godwit.policies.allocation.settings import AllocationSettings
 from tests.policies.allocation.scenes import (
     bits_of,
     broker,
@@ -19,6 +15,10 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.policies.allocation.capacity import BrokerFill, UnallocatableError, fits_all
+from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import AllocationSettings
 
 
 def test_bandwidth_must_remain() -> None:

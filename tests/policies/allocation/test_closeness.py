@@ -6,9 +6,9 @@ from random import Random
 
 import numpy as np
 import pytest
+from tests.policies.allocation.plain_cram import closeness
 
 from godwit.policies.allocation.closeness import XOR_CAP, ClosenessMetric
-from tests.policies.allocation.plain_cram import closeness
 
 IOS = ClosenessMetric.IOS
 

@@ -5,11 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-
-from godwit.policies.allocation.closeness import ClosenessMetric
-from godwit.policies.allocation.cram import Cram
-from godwit.policies.allocation.first_fit import Packed
-from godwit.policies.allocation.gathered import Gathered
 from tests.policies.allocation.plain_cram import Plain
 from tests.policies.allocation.scenes import (
     bits_of,
@@ -21,6 +16,11 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.policies.allocation.closeness import ClosenessMetric
+from godwit.policies.allocation.cram import Cram
+from godwit.policies.allocation.first_fit import Packed
+from godwit.policies.allocation.gathered import Gathered
 
 METRICS = list(ClosenessMetric)
 
@@ -51,7 +51,7 @@ def plain_clusters(document: Gathered, plain_run: str, plain: Plain) -> object:
 
 def plain_of(document: Gathered, metric: ClosenessMetric, **options: bool) -> Plain:
     problem, _, _ = problem_with_units(document)
-    return Plain(problem.brokers, problem.table, metric.value, **options)
+    return Plain(problem.brokers, problem.table, metric.value, options.get("one_to_many", True))
 
 
 def random_document(random: Random) -> Gathered:

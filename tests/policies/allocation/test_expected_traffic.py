@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import replace
 from random import Random
 
 import pytest
-
-from godwit.overlay.topology import random_tree
-from godwit.policies.allocation.expected_traffic import ExpectedTraffic
-from godwit.policies.allocation.overlay_tree import OverlayTree
-from godwit.policies.allocation.publisher_placement import place_publishers
-from godwit.policies.allocation.reading import AllocationProblem
-from godwit.policies.allocation.units import AllocationUnit
 from tests.policies.allocation.scenes import (
     WINDOW,
     broker,
@@ -21,6 +14,13 @@ from tests.policies.allocation.scenes import (
     problem_with_units,
     random_gathered,
 )
+
+from godwit.overlay.topology import random_tree
+from godwit.policies.allocation.expected_traffic import ExpectedTraffic
+from godwit.policies.allocation.gathered_reading import AllocationProblem
+from godwit.policies.allocation.overlay_tree import OverlayTree
+from godwit.policies.allocation.publisher_placement import place_publishers
+from godwit.policies.allocation.units import AllocationUnit
 
 
 def random_scene(
@@ -53,9 +53,9 @@ class Routed:
     """Each publication on its way, counted."""
 
     def __init__(self, problem: AllocationProblem, tree: OverlayTree, homes: list[str]) -> None:
-        self.received: Counter[str] = Counter()
-        self.sent: Counter[str] = Counter()
-        self.sent_bytes: Counter[str] = Counter()
+        self.received: defaultdict[str, float] = defaultdict(float)
+        self.sent: defaultdict[str, float] = defaultdict(float)
+        self.sent_bytes: defaultdict[str, float] = defaultdict(float)
         self.hops = self.deliveries = 0.0
         wants = {name: [ids_of(unit) for unit in units] for name, units in tree.served.items()}
         links = [*tree.parents.items(), *((b, a) for a, b in tree.parents.items())]

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-from godwit.policies.allocation.bin_packing import bin_packing
-from godwit.policies.allocation.capacity import BrokerFill
-from godwit.policies.allocation.fbf import fastest_broker_first
-from godwit.policies.allocation.first_fit import first_fit
 from tests.policies.allocation.plain_cram import Plain
 from tests.policies.allocation.scenes import (
     bits_of,
@@ -18,6 +14,11 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.policies.allocation.bin_packing import bin_packing
+from godwit.policies.allocation.capacity import BrokerFill
+from godwit.policies.allocation.fbf import fastest_broker_first
+from godwit.policies.allocation.first_fit import first_fit
 
 
 def test_bin_packing_against_a_plain_loop() -> None:

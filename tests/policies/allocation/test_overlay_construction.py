@@ -5,13 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-
-from godwit.policies.allocation.bin_packing import bin_packing
-from godwit.policies.allocation.capacity import BrokerCapacity, BrokerFill, UnallocatableError
-from godwit.policies.allocation.gathered import Gathered
-from godwit.policies.allocation.overlay_construction import construct
-from godwit.policies.allocation.overlay_tree import OverlayTree
-from godwit.policies.allocation.packed_profiles import PublisherTable, union
 from tests.policies.allocation.scenes import (
     bits_of,
     broker,
@@ -21,6 +14,13 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.policies.allocation.bin_packing import bin_packing
+from godwit.policies.allocation.capacity import BrokerCapacity, BrokerFill, UnallocatableError
+from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.overlay_construction import construct
+from godwit.policies.allocation.overlay_tree import OverlayTree
+from godwit.policies.allocation.packed_profiles import PackedProfile, PublisherTable, union
 
 
 def built(document: Gathered, *, optimisations: bool = True) -> tuple[OverlayTree, PublisherTable]:
@@ -43,7 +43,7 @@ def check(tree: OverlayTree, table: PublisherTable, subscribers: int) -> None:
     """A tree with each subscriber once, and no broker above its capacity with all at the root."""
     assert len(tree.order) == len(tree.brokers)
     assert sorted(index for index, _ in tree.assignment()) == list(range(subscribers))
-    below = {}
+    below: dict[str, PackedProfile] = {}
     for name in reversed(tree.order):
         units = tree.served[name]
         needs = [below[child] for child in tree.children[name]]

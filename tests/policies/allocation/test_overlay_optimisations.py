@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from tests.policies.allocation.scenes import (
+    bits_of,
+    broker,
+    gathered,
+    problem_with_units,
+    subscription,
+)
+
 from godwit.policies.allocation.capacity import BrokerFill
 from godwit.policies.allocation.gathered import GatheredBroker
 from godwit.policies.allocation.overlay_layers import Layers
@@ -12,13 +20,6 @@ from godwit.policies.allocation.overlay_optimisations import (
     take_over_children,
 )
 from godwit.policies.allocation.units import UnitFactory
-from tests.policies.allocation.scenes import (
-    bits_of,
-    broker,
-    gathered,
-    problem_with_units,
-    subscription,
-)
 
 
 class Scene:
@@ -73,7 +74,7 @@ def test_a_broker_with_two_children_is_not_a_pure_forwarder() -> None:
 
 
 def test_the_least_utilised_child_is_taken_over_first() -> None:
-    """The parent sends 100 + 200 to its children; it can take over F (100), then not E (2 x 200)."""
+    """The parent sends 100 + 200 to its children; it takes over F (100), then not E (2 x 200)."""
     scene = Scene(
         [broker("E", 1000), broker("F", 1000), broker("T", 500)], {"E": [20, 20], "F": [10]}
     )

@@ -6,14 +6,14 @@ from random import Random
 
 import numpy as np
 import pytest
+from tests.policies.allocation.plain_cram import closeness
+from tests.policies.allocation.scenes import Ids
 
 from godwit.policies.allocation.closeness import ClosenessMetric
 from godwit.policies.allocation.gif_poset import GifPoset
 from godwit.policies.allocation.gif_profiles import GifProfiles
 from godwit.policies.allocation.packed_profiles import PackedProfile, PublisherTable
 from godwit.policies.allocation.partner_search import Partner, PartnerSearch
-from tests.policies.allocation.plain_cram import closeness
-from tests.policies.allocation.scenes import Ids
 
 LENGTH = 100
 TABLE = PublisherTable(("p0", "p1"), (1.0, 1.0), (1.0, 1.0), (LENGTH, LENGTH), LENGTH)

@@ -6,11 +6,6 @@ from random import Random
 
 import msgspec
 import pytest
-
-from godwit.errors import UsageError
-from godwit.policies.allocation import ALGORITHMS, AllocationSettings, UnallocatableError, make_plan
-from godwit.policies.allocation.gathered import Gathered
-from godwit.policies.allocation.plan import AllocationPlan
 from tests.policies.allocation.scenes import (
     bits_of,
     broker,
@@ -20,6 +15,11 @@ from tests.policies.allocation.scenes import (
     random_gathered,
     subscription,
 )
+
+from godwit.errors import UsageError
+from godwit.policies.allocation import ALGORITHMS, AllocationSettings, UnallocatableError, make_plan
+from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.plan import AllocationPlan
 
 OWN = [name for name in ALGORITHMS if name in ("fbf", "bin-packing") or name.startswith("cram")]
 
@@ -109,7 +109,7 @@ def test_brokers_without_capacity_are_not_used(algorithm: str) -> None:
     document = gathered([subscription("s1", "1")], [broker("none", 0), broker("some", 1000)])
     plan = make_plan(document, AllocationSettings(algorithm=algorithm))
     assert (plan.root, plan.released) == ("some", ("none",))
-    with pytest.raises(UnallocatableError, match="10 bytes/s of output bandwidth .* missing"):
+    with pytest.raises(UnallocatableError, match=r"10 bytes/s of output bandwidth .* missing"):
         make_plan(gathered([subscription("s1", "1")], [broker("none", 0)]),
                   AllocationSettings(algorithm=algorithm))  # fmt: skip
 

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-
-from godwit.errors import UsageError
-from godwit.policies.allocation.gathered import Gathered, GatheredSubscription
-from godwit.policies.allocation.reading import read
-from godwit.profile.bit_vector import BitVector
 from tests.policies.allocation.scenes import (
     FIRST,
     broker,
@@ -19,6 +14,11 @@ from tests.policies.allocation.scenes import (
     publisher,
     subscription,
 )
+
+from godwit.errors import UsageError
+from godwit.policies.allocation.gathered import Gathered, GatheredSubscription
+from godwit.policies.allocation.gathered_reading import read
+from godwit.profile.bit_vector import BitVector
 
 
 def test_the_thesiss_example_of_a_load() -> None:

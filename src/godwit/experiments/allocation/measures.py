@@ -36,7 +36,7 @@ PLANNED: Mapping[str, Measure] = {
     "closeness_evaluations": Measure("", "pairs that were compared"),
     "moves": Measure("clients", "that the plan moves"),
     "longest_path": Measure("hops", "between two brokers of the tree"),
-    "plan_s": Measure("s", "to make the plan"),
+    "plan_s": Measure("s", "of CPU time to make the plan"),
 }
 MEASURES: Mapping[str, Measure] = {
     **PLANNED,

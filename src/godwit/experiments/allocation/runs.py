@@ -12,7 +12,7 @@ deployed plan; the plan is in its decisions.  The oracle checks deliveries.
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from godwit.experiments.allocation.deployed import deployed, network_of
 from godwit.experiments.allocation.expected_state import expected_of
@@ -54,7 +54,7 @@ def modules_of(case: Case) -> Modules:
 
 
 def planned_of(gathered: Gathered, case: Case, seed: int) -> AllocationPlan:
-    return make_plan(gathered, settings_of(case, seed), clock=perf_counter)
+    return make_plan(gathered, settings_of(case, seed), clock=process_time)
 
 
 def run(case: Case, seed: int, folder: Path) -> None:

@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
     + """
 *Deployed*: as in `allocation-homogeneous` and `allocation-heterogeneous`, with the four metrics.
 *Clusters*: a plan for 2,000 subscriptions, without deployment; its clusters are looked at. Times
-are those of the machine.
+are CPU times of the machine.
 """,
     scales={
         "small": Scale(_cases(16, 400, 200, 200), seeds=1),

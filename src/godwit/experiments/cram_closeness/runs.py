@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from godwit.experiments.allocation.expected_state import expected_of
 from godwit.experiments.allocation.plan_notes import write_numbers
@@ -29,7 +29,7 @@ def run(case: Case, seed: int, folder: Path) -> None:
         allocation_run(case, seed, folder)
         return
     problem = read(expected_of(setup_of(case), seed), compensate=False)
-    tree = allocate(problem, settings_of(case, seed), perf_counter).traffic.tree
+    tree = allocate(problem, settings_of(case, seed), process_time).traffic.tree
     clusters = [unit for units in tree.served.values() for unit in units if unit.parts]
     disjoint = sum(is_disjoint(cluster) for cluster in clusters)
     write_numbers(

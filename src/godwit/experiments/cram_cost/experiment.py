@@ -39,7 +39,7 @@ EXPERIMENT = Experiment(
 Here nothing is simulated: profiles come from evaluating every filter for every quote, which gives
 the same as deliveries. *Plan* makes a plan. *Search* makes groups of subscriptions with the same
 profile, inserts them into the poset, and searches the closest partner of each with IOU: with exact
-bounds, or with the thesis's rule to stop where closeness falls. Times are those of the machine.
+bounds, or with the thesis's rule to stop where closeness falls. Times are CPU times of the machine.
 """,
     scales={
         "small": Scale(_cases(16, (200, 400), (200, 400)), seeds=1),

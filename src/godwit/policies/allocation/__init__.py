@@ -7,7 +7,7 @@ settings.py               the algorithm and its parameters
 gathered.py               what was gathered of a network, as a document
 plan.py                   a plan, as a document
 plan_writing.py           ... with expected loads, bounds and reasons
-reading.py                checks of what was gathered; the common window of each publisher
+gathered_reading.py       checks of what was gathered; the common window of each publisher
 packed_profiles.py        profiles as words of bits, and the load they cause
 units.py                  what is assigned as a whole: subscribers, clusters of them, brokers below
 capacity.py               the capacity test of a broker, and what is missing if all fail
@@ -40,6 +40,8 @@ layer_joining.py          a tree without further brokers
 expected_traffic.py       what every broker will receive and send
 publisher_placement.py    GRAPE on the finished tree
 allocation_bounds.py      lower bounds of brokers and traffic
+plan_improvement.py       a better plan by local search
+staying.py                a plan that moves fewer clients
 
 cbc.py                    CBC: the module of a broker that profiles its clients and answers CROC
 cbc_settings.py           its settings: the table `[profiling]` of network files

@@ -3,12 +3,14 @@
 Paper    Cheung, thesis 6.2, 6.3 and 7.3.2.
 Departs  1. Without subscriptions the plan is one broker: the smallest that can receive what the
             publishers send.
+         2. Of CRAM's scheme with the fewest brokers and its last one, the one whose tree has the
+            fewest brokers in all is built, or as many and less input.
 Tested   tests/policies/allocation/test_planner.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
@@ -26,11 +28,13 @@ from godwit.policies.allocation.effort import Effort
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.fbf import fastest_broker_first
 from godwit.policies.allocation.first_fit import Packed
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_tree import OverlayTree, star
+from godwit.policies.allocation.plan_improvement import PlanImprovement, score, within
 from godwit.policies.allocation.publisher_placement import place_publishers
-from godwit.policies.allocation.reading import AllocationProblem
 from godwit.policies.allocation.settings import AllocationAlgorithm, AllocationSettings
+from godwit.policies.allocation.staying import Staying
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 Clock: TypeAlias = Callable[[], float]
@@ -45,7 +49,7 @@ METRICS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AllocationOutcome:
     traffic: ExpectedTraffic
     """The tree and the places of the publishers."""
 
@@ -62,25 +66,69 @@ def subscriber_units(problem: AllocationProblem, factory: UnitFactory) -> list[A
     ]
 
 
-def allocate(problem: AllocationProblem, settings: AllocationSettings, clock: Clock) -> Outcome:
+def allocate(
+    problem: AllocationProblem, settings: AllocationSettings, clock: Clock
+) -> AllocationOutcome:
     factory, effort, random = UnitFactory(problem.table), Effort(), Random(settings.seed)
     units = subscriber_units(problem, factory)
+    run = allocator(problem, settings, factory, effort)
+
+    def finish(tree: OverlayTree, uses_grape: bool) -> ExpectedTraffic:
+        return finished(problem, tree, uses_grape=uses_grape, stays=not uses_grape)
+
     if settings.is_baseline:
         tree = baseline(problem, settings, units, factory, effort, random)
-    elif units:
-        tree = _built(problem, settings, units, factory, effort)
-    else:
-        tree = _without_subscriptions(problem)
+        traffic = finished(
+            problem,
+            tree,
+            uses_grape=settings.uses_grape,
+            homes=_random_homes(problem, tree, random),
+        )
+        return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations)
+    tree = _built(problem, settings, units, factory, effort, run) if units else _lone(problem)
+    traffic = finished(problem, tree, uses_grape=settings.uses_grape)
+    notes: tuple[str, ...] = ()
+    if units and (settings.improve_s or settings.improve_steps):
+        improvement = PlanImprovement(
+            problem,
+            factory,
+            run,
+            lambda tree: finished(problem, tree, uses_grape=settings.uses_grape),
+            within(settings.improve_s, settings.improve_steps, clock),
+            random,
+        )
+        traffic, notes = improvement.improved(traffic)
+    if units and settings.stay > 0:
+        traffic = Staying(problem, units, factory, run, finish).chosen(traffic, settings.stay)
+    return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations, notes)
+
+
+def finished(
+    problem: AllocationProblem,
+    tree: OverlayTree,
+    *,
+    uses_grape: bool,
+    stays: bool = False,
+    homes: Mapping[int, int] | None = None,
+) -> ExpectedTraffic:
+    """A tree with its publishers: by GRAPE, or else at `homes`, where they are, or at the root."""
     traffic = ExpectedTraffic(tree, problem.subscribers, problem.table)
-    if settings.is_baseline:
-        for p in range(len(problem.table.ids)):
-            traffic.move(p, random.randrange(len(tree.order)))
-    for p, broker in pinned(problem, tree).items():
-        traffic.move(p, traffic.places[broker])
-    if settings.uses_grape:
-        place_publishers(traffic, pinned(problem, tree))
+    fixed = pinned(problem, tree)
+    for p, broker in enumerate(problem.table.brokers):
+        if p in fixed:
+            traffic.move(p, traffic.places[fixed[p]])
+        elif homes is not None:
+            traffic.move(p, homes[p])
+        elif not uses_grape and stays and broker in traffic.places:
+            traffic.move(p, traffic.places[broker])
+    if uses_grape:
+        place_publishers(traffic, fixed)
     traffic.recount()
-    return Outcome(traffic, effort.clusters, effort.closeness_evaluations)
+    return traffic
+
+
+def _random_homes(problem: AllocationProblem, tree: OverlayTree, random: Random) -> dict[int, int]:
+    return {p: random.randrange(len(tree.order)) for p in range(len(problem.table.ids))}
 
 
 def allocator(
@@ -114,26 +162,52 @@ def _built(
     units: list[AllocationUnit],
     factory: UnitFactory,
     effort: Effort,
+    run: Allocator,
 ) -> OverlayTree:
-    run = allocator(problem, settings, factory, effort)
+    """The tree with the fewest brokers, of the schemes that the algorithm returns."""
     packed = run(units, problem.brokers)
     if packed.without_room is not None:
         reason = explain_no_room(packed.without_room, packed.fills, units, problem.table)
         raise UnallocatableError(
             f"{settings.algorithm} finds no room for all subscriptions: {reason}"
         )
-    effort.clusters = sum(len(fill.units) for fill in packed.used)
-    used = {fill.broker.id for fill in packed.used}
+    best: tuple[tuple[int, float], int, OverlayTree] | None = None
+    failure: UnallocatableError | None = None
+    for scheme in [packed] if packed.last is None else [packed.last, packed]:
+        try:
+            tree = _tree(problem, settings, scheme, factory, run)
+        except UnallocatableError as error:
+            failure = failure or error
+            continue
+        result = score(ExpectedTraffic(tree, problem.subscribers, problem.table))
+        if best is None or result < best[0]:
+            best = result, sum(len(fill.units) for fill in scheme.used), tree
+    if best is None:
+        assert failure is not None
+        raise failure
+    effort.clusters = best[1]
+    return best[2]
+
+
+def _tree(
+    problem: AllocationProblem,
+    settings: AllocationSettings,
+    scheme: Packed,
+    factory: UnitFactory,
+    run: Allocator,
+) -> OverlayTree:
+    used = {fill.broker.id for fill in scheme.used}
     free = [broker for broker in problem.brokers if broker.id not in used]
     if not settings.overlay:
-        return star((fill.broker, tuple(fill.units)) for fill in packed.used)
+        return star((fill.broker, tuple(fill.units)) for fill in scheme.used)
     return construct(
-        packed.used, free, run, problem.table, factory,
+        scheme.used, free, run, problem.table, factory,
         optimisations=settings.overlay_optimisations,
     )  # fmt: skip
 
 
-def _without_subscriptions(problem: AllocationProblem) -> OverlayTree:
+def _lone(problem: AllocationProblem) -> OverlayTree:
+    """Without subscriptions."""
     rate = sum(problem.table.rates_per_s)
     smallest_first = sorted(
         problem.brokers, key=lambda broker: (broker.output_bandwidth_bytes_s, broker.id)

@@ -36,7 +36,7 @@ import numpy as np
 
 from godwit.policies.allocation.capacity import BrokerCapacity
 from godwit.policies.allocation.expected_traffic import Floats
-from godwit.policies.allocation.reading import AllocationProblem
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 
 #: Thresholds of rate that are tried for the second bound on brokers.
 THRESHOLDS_MAX = 64

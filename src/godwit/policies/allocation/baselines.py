@@ -14,10 +14,10 @@ from godwit.policies.allocation.automatic import automatic, on_a_random_tree
 from godwit.policies.allocation.closeness import ClosenessMetric
 from godwit.policies.allocation.cram import Cram
 from godwit.policies.allocation.effort import Effort
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.manual import manual
 from godwit.policies.allocation.overlay_tree import OverlayTree
 from godwit.policies.allocation.pairwise import Pairwise
-from godwit.policies.allocation.reading import AllocationProblem
 from godwit.policies.allocation.settings import AllocationAlgorithm, AllocationSettings
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 

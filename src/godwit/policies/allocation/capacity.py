@@ -59,8 +59,8 @@ class BrokerFill:
     """A broker and the units on it."""
 
     __slots__ = (
-        "_blocks", "_pending", "_table", "_whole_per_s", "bandwidth_bytes_s", "broker",
-        "rate_sum_per_s", "subscriptions", "units",
+        "_blocks", "_counts", "_pending", "_rate_per_s", "_table", "_whole_per_s",
+        "bandwidth_bytes_s", "broker", "rate_sum_per_s", "subscriptions", "units",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,8 @@ class BrokerFill:
         self.subscriptions = 0
         self.rate_sum_per_s = 0.0
         self._blocks: dict[int, Words] = {}
+        self._counts: dict[int, int] = {}
+        self._rate_per_s = 0.0
         self._pending: list[AllocationUnit] = []
         for unit in units:
             self.add(unit)
@@ -100,16 +102,27 @@ class BrokerFill:
         # The rate of an OR is at most the sum of the rates, and at most that of everything.
         if self.broker.can_match(min(self.rate_sum_per_s + unit.rate_per_s, self._whole_per_s), n):
             return True
-        return self.broker.can_match(self._rate_with(unit), n)
+        return self.broker.can_match(self.added_per_s(unit) + self.rate_per_s, n)
 
-    def _rate_with(self, unit: AllocationUnit) -> float:
+    def added_per_s(self, unit: AllocationUnit) -> float:
+        """What it would receive in addition for this unit."""
         self._fold()
-        blocks = dict(self._blocks)
+        added = 0.0
         for p, words in unit.profile.blocks.items():
-            blocks[p] = blocks[p] | words if p in blocks else words
-        return self._table.rate_per_s(PackedProfile(blocks))
+            known = self._blocks.get(p)
+            before = self._counts.get(p, 0)
+            after = (
+                unit.profile.counts[p]
+                if known is None
+                else int(np.bitwise_count(known | words).sum())
+            )
+            share = self._table.share(p, after) - self._table.share(p, before)
+            added += self._table.rates_per_s[p] * share
+        return added
 
     def _fold(self) -> None:
+        if not self._pending:
+            return
         for unit in self._pending:
             for p, words in unit.profile.blocks.items():
                 known = self._blocks.get(p)
@@ -117,20 +130,34 @@ class BrokerFill:
                     self._blocks[p] = words.copy()
                 else:
                     np.bitwise_or(known, words, out=known)
+                self._counts.pop(p, None)
         self._pending.clear()
+        for p, words in self._blocks.items():
+            if p not in self._counts:
+                self._counts[p] = int(np.bitwise_count(words).sum())
+        self._rate_per_s = sum(
+            self._table.rates_per_s[p] * self._table.share(p, n) for p, n in self._counts.items()
+        )
 
     @property
     def profile(self) -> PackedProfile:
         """The OR of everything it serves."""
         self._fold()
-        return PackedProfile({p: words.copy() for p, words in self._blocks.items()})
+        blocks = {p: words.copy() for p, words in self._blocks.items()}
+        return PackedProfile(blocks, dict(self._counts))
+
+    @property
+    def rate_per_s(self) -> float:
+        """What it receives."""
+        self._fold()
+        return self._rate_per_s
 
     @property
     def is_within_capacity(self) -> bool:
         """The test for all its units together."""
         if not self.broker.can_send(self.bandwidth_bytes_s):
             return False
-        return self.broker.can_match(self._table.rate_per_s(self.profile), self.subscriptions)
+        return self.broker.can_match(self.rate_per_s, self.subscriptions)
 
     @property
     def utilisation(self) -> float:

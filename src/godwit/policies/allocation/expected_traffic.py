@@ -24,9 +24,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from godwit.policies.allocation.gathered_reading import SubscriberProfile
 from godwit.policies.allocation.overlay_tree import OverlayTree
 from godwit.policies.allocation.packed_profiles import PublisherTable, Words
-from godwit.policies.allocation.reading import SubscriberProfile
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

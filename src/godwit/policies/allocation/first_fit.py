@@ -30,6 +30,9 @@ class Packed:
     without_room: AllocationUnit | None
     """The first unit that no broker had room for; then the allocation has failed."""
 
+    last: Packed | None = None
+    """CRAM's last scheme, if this one is an earlier one."""
+
     @property
     def used(self) -> list[BrokerFill]:
         return [fill for fill in self.fills if fill.units]

@@ -3,7 +3,7 @@
 Paper    Cheung, thesis 6.2.3, optimisation 1.
 Words    subscription unit -> AllocationUnit; GIF -> a number; its units, the lightest first.
 Claim    Subscriptions are identical if they received the same publications, whatever their filters.
-Tested   tests/policies/allocation/test_gif_pool.py.
+Tested   tests/policies/allocation/test_one_to_many.py.
 
 GP1  Every unit of the pool is in the GIF of its profile, and no GIF is empty.
 """

@@ -5,7 +5,7 @@ Paper    Cheung, thesis 6.2.3: "S is the number of subscriptions" or, with GIFs,
 A GIF has a row in the matrix of each publisher that it received something of.  Rows of GIFs that
 are gone are used again.
 
-Tested   tests/policies/allocation/test_gif_profiles.py: against sets.
+Tested   tests/policies/allocation/test_gif_poset.py: against sets.
 """
 
 from __future__ import annotations

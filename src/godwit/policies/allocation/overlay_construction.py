@@ -57,7 +57,7 @@ def construct(
         below = [factory.below(name, layers.fills[name].profile) for name in layers.top]
         packed = allocate(below, layers.free)
         if not packed.is_complete or len(packed.used) >= len(below):
-            tree = joined(layers, factory)
+            tree = joined(layers)
             if tree is not None:
                 return tree
             raise UnallocatableError(_why(packed, below, table))

@@ -5,9 +5,9 @@ Words    |S| -> count; S1 OR S2 -> union; load requirements -> rate_per_s, bandw
 Departs  1. Only publishers of which something was received have a block: a subscription mostly
             receives from one publisher of many.
          2. Cardinality counts bits, whatever the rates of the publishers are (open in the thesis).
-Tested   tests/policies/allocation/test_packed_profiles.py: against sets of (publisher, id).
+Tested   tests/policies/allocation/test_reading.py: against sets of (publisher, id).
 
-All blocks of a publisher have the same window (reading.py), so bit i of a block is the same
+All blocks of a publisher have the same window (gathered_reading.py), so bit i of a block is the same
 publication in every profile.
 
 P1  No block is zero.

@@ -1,7 +1,7 @@
 """A plan: which broker serves each subscription, the tree, and where publishers go.
 
 Paper    Cheung, thesis 6.2 and 6.3: the result that CROC sends to the brokers.
-Tested   tests/policies/allocation/test_plan.py.
+Tested   tests/policies/allocation/test_planner.py.
 
 A plan is also a JSON document, in this form.
 """

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from godwit.policies.allocation.algorithms import Outcome
+from godwit.policies.allocation.algorithms import AllocationOutcome
 from godwit.policies.allocation.allocation_bounds import allocation_bounds
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
+from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.overlay_tree import subscribers_in
 from godwit.policies.allocation.plan import AllocationPlan, PlannedBroker
-from godwit.policies.allocation.publisher_placement import Limits
-from godwit.policies.allocation.reading import AllocationProblem
+from godwit.policies.allocation.publisher_placement import BrokerLimits
 from godwit.policies.allocation.settings import AllocationSettings
 
 #: Publishers that a reason names.
@@ -23,7 +23,7 @@ NAMED_MAX = 3
 
 def written(
     problem: AllocationProblem,
-    outcome: Outcome,
+    outcome: AllocationOutcome,
     settings: AllocationSettings,
     elapsed_s: Callable[[], float],
 ) -> AllocationPlan:
@@ -70,7 +70,7 @@ def moves(problem: AllocationProblem, traffic: ExpectedTraffic) -> int:
 
 
 def _brokers(problem: AllocationProblem, traffic: ExpectedTraffic) -> tuple[PlannedBroker, ...]:
-    limits = Limits(traffic)
+    limits = BrokerLimits(traffic)
     found = []
     for place, name in enumerate(traffic.tree.order):
         capacity = float(limits.capacities[place])
@@ -107,7 +107,8 @@ def _reason(problem: AllocationProblem, traffic: ExpectedTraffic, place: int) ->
     publishers = [p for p, home in enumerate(traffic.homes) if home == place]
     if publishers:
         names = _listed([traffic.table.ids[p] for p in publishers])
-        sentences.append(f"publishers {names} cause the least traffic here")
+        verb = "publisher {} causes" if len(publishers) == 1 else "publishers {} cause"
+        sentences.append(f"{verb.format(names)} the least traffic here")
     if not sentences:
         return "The only broker that is kept; there are no subscriptions."
     text = "; ".join(sentences)

@@ -20,9 +20,9 @@ from collections.abc import Callable
 from godwit.errors import UsageError
 from godwit.policies.allocation.algorithms import allocate
 from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.gathered_reading import read
 from godwit.policies.allocation.plan import AllocationPlan
 from godwit.policies.allocation.plan_writing import written
-from godwit.policies.allocation.reading import read
 from godwit.policies.allocation.settings import AllocationSettings
 
 DEFAULTS = AllocationSettings()

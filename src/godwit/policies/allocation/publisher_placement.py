@@ -10,7 +10,7 @@ Departs  1. A broker that would be above its capacity is not a candidate: with t
          2. The delay within a broker is its matching delay: nothing else is known of a tree that is
             not built.  It decides only between equals.
          3. A publisher whose client also subscribes is where that client is.
-Tested   tests/policies/allocation/test_publisher_placement.py: against trying every broker.
+Tested   tests/policies/allocation/test_expected_traffic.py: against trying every broker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from godwit.policies.placement.settings import Metric
 
 def place_publishers(traffic: ExpectedTraffic, pinned: Container[int]) -> None:
     """Move each publisher to its best broker, but for the pinned ones; the heaviest first."""
-    limits = Limits(traffic)
+    limits = BrokerLimits(traffic)
     table = traffic.table
     free = [p for p in range(len(table.ids)) if p not in pinned]
     for p in sorted(free, key=lambda p: (-table.bandwidths_bytes_s[p], table.ids[p])):
@@ -41,7 +41,7 @@ def place_publishers(traffic: ExpectedTraffic, pinned: Container[int]) -> None:
             found.remove(best)
 
 
-class Limits:
+class BrokerLimits:
     """Output bandwidth and matching rate of the brokers, by their place in the tree."""
 
     def __init__(self, traffic: ExpectedTraffic) -> None:
@@ -66,7 +66,7 @@ class Limits:
         return not ((too_many & (more_input > 0)) | (too_much & (more_bytes > 0))).any()
 
 
-def _candidates(traffic: ExpectedTraffic, limits: Limits, p: int) -> list[Candidate]:
+def _candidates(traffic: ExpectedTraffic, limits: BrokerLimits, p: int) -> list[Candidate]:
     """The brokers that publications of `p` reach from where it is."""
     tree, here = traffic.tree, traffic.homes[p]
     reached = {here} | set(np.flatnonzero(traffic.flow(p, here).input_per_s > 0).tolist())

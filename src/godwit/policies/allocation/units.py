@@ -4,7 +4,7 @@ Paper    Cheung, thesis 6.2: subscriptions in the pool, and clusters of them.
 Words    subscription unit -> AllocationUnit; clustering -> merged.
 Departs  1. All subscriptions of one client are a unit from the start: a client has one broker.  It
             is sent one copy of a publication, whatever number of its filters match.
-Tested   tests/policies/allocation/test_units.py.
+Tested   tests/policies/allocation/test_one_to_many.py.
 
 U1  The bandwidth of a cluster is the sum of its parts': each receiver is sent its own copy.  Its
     profile is the OR of theirs: the broker receives a publication once.

@@ -14,6 +14,7 @@ An error names the entry, the field, the value and the rule.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 
@@ -58,6 +59,8 @@ class AllocationProblem:
     """The most capable first; of equals the lower id."""
 
     subscribers: tuple[SubscriberProfile, ...]
+    neighbours: Mapping[str, tuple[str, ...]]
+    """The links between brokers now, as far as they are known."""
 
     @property
     def subscriptions(self) -> int:
@@ -88,7 +91,12 @@ def read(gathered: Gathered, *, compensate: bool | None = None) -> AllocationPro
         brokers=tuple(publisher.broker for publisher in publishers),
         clients=tuple(publisher.client for publisher in publishers),
     )
-    return AllocationProblem(table, tuple(brokers), _subscribers(gathered, table, windows))
+    return AllocationProblem(
+        table,
+        tuple(brokers),
+        _subscribers(gathered, table, windows),
+        {broker.id: broker.neighbours for broker in gathered.brokers},
+    )
 
 
 # -- checks ------------------------------------------------------------------------------------

@@ -224,7 +224,8 @@ def test_grape_moves_publishers_of_manual_before_they_are_measured(
 
 
 def test_publishers_stay_at_the_root_if_a_case_says_so() -> None:
-    assert settings_of(SMALL, 1).relocate_publishers
+    assert settings_of(SMALL, 1).uses_grape
+    assert not settings_of({**SMALL, "algorithm": "manual"}, 1).uses_grape
     at_root: Case = {**SMALL, "publishers": "root"}
     plan = planned_of(expected_of(setup_of(SMALL), 1), at_root, 1)
     assert set(plan.publishers.values()) == {plan.root}

@@ -39,7 +39,7 @@ def settings_of(case: Case, seed: int) -> AllocationSettings:
         search=str(case.get("search", "exact")),  # type: ignore[arg-type]
         keep="last",  # As in the thesis.
         compensate=bool(case.get("compensated", False)),
-        relocate_publishers=case.get("publishers", "planned") != "root",
+        relocate_publishers=False if case.get("publishers") == "root" else None,
     )
 
 

@@ -24,9 +24,9 @@ deliveries. At paper scale they are computed instead, by evaluating every filter
 test shows that simulated deliveries, CBC and this give the same, and it saves hours. (2) The
 algorithm makes a plan. (3) The plan is deployed as in the thesis: new brokers, the plan's tree, all
 clients connected where the plan puts them. (4) One in ten of the same quotes is played again, in
-100 s of virtual time (large: one in 20, 45 s; small: all): the thesis measures ten minutes. Brokers,
-routing and clients are those of production; the oracle checks deliveries, at paper scale those of
-one in four publications; a violation is an error.
+100 s of virtual time (large: one in 20, 45 s; small: all): the thesis measures ten minutes.
+Brokers, routing and clients are those of production; the oracle checks deliveries, at paper scale
+those of one in four publications; a violation is an error.
 
 Capacities are chosen, because the thesis does not give them: a full broker may use the bandwidth of
 500 quotes a second (small: 130; 400 brokers: 185; 1,000: 240), which is 85% of what it has. Then

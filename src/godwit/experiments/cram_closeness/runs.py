@@ -17,8 +17,8 @@ from godwit.experiments.allocation.runs import settings_of
 from godwit.experiments.allocation.setups import setup_of
 from godwit.lab.declaration import Case
 from godwit.policies.allocation.algorithms import allocate
+from godwit.policies.allocation.gathered_reading import read
 from godwit.policies.allocation.packed_profiles import PackedProfile
-from godwit.policies.allocation.reading import read
 from godwit.policies.allocation.units import AllocationUnit
 
 DEPLOYED, CLUSTERS = "deployed", "clusters"

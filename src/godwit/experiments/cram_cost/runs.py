@@ -17,10 +17,10 @@ from godwit.experiments.allocation.setups import setup_of
 from godwit.lab.declaration import Case
 from godwit.policies.allocation.closeness import ClosenessMetric
 from godwit.policies.allocation.gathered import Gathered
+from godwit.policies.allocation.gathered_reading import read
 from godwit.policies.allocation.gif_poset import GifPoset
 from godwit.policies.allocation.gif_profiles import GifProfiles
 from godwit.policies.allocation.partner_search import PartnerSearch
-from godwit.policies.allocation.reading import read
 
 PLAN, SEARCH = "plan", "search"
 STOP_RULE = "stop-rule"

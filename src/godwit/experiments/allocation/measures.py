@@ -79,7 +79,7 @@ class BrokerReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class ForeseenLoad:
     """What the plan says of a broker."""
 
     input_per_s: float
@@ -122,16 +122,16 @@ def is_grape(case: Case) -> bool:
     return case.get("publishers") == "grape"
 
 
-def predicted(trace: Trace) -> tuple[dict[str, Prediction], dict[str, float]]:
+def predicted(trace: Trace) -> tuple[dict[str, ForeseenLoad], dict[str, float]]:
     """The predictions for each broker, and the numbers of the plan."""
-    predictions: dict[str, Prediction] = {}
+    predictions: dict[str, ForeseenLoad] = {}
     planned: dict[str, float] = {}
     for row in trace["decisions"].where(F.col("policy") == "allocation").collect():
         reason = msgspec.json.decode(row["reason"])
         if row["action"] == "planned":
             planned = reason
         else:
-            predictions[row["broker"]] = msgspec.convert(reason, Prediction)
+            predictions[row["broker"]] = msgspec.convert(reason, ForeseenLoad)
     return predictions, planned
 
 
@@ -183,7 +183,7 @@ def output_share(broker: str, reading: BrokerReading, setup: AllocationSetup) ->
 
 def _overloads(
     found: Mapping[str, BrokerReading],
-    predictions: Mapping[str, Prediction],
+    predictions: Mapping[str, ForeseenLoad],
     setup: AllocationSetup,
 ) -> dict[str, float]:
     overloaded = [
@@ -196,7 +196,7 @@ def _overloads(
 
 
 def _errors(
-    found: Mapping[str, BrokerReading], predictions: Mapping[str, Prediction]
+    found: Mapping[str, BrokerReading], predictions: Mapping[str, ForeseenLoad]
 ) -> dict[str, float]:
     values: dict[str, float] = {}
     for name, field in (

@@ -133,7 +133,7 @@ def allocated(stated: float, name: str) -> Sequence[Claim]:
 
 
 def rates(name: str) -> Sequence[Claim]:
-    """R7, R8, R10 to R12, R29: message rates and utilisation."""
+    """R7 and R8: message rates."""
     return (
         Claim(
             f"R7 {name}", "PAIRWISE-N has a lower mean and a lower highest message rate than"
@@ -153,6 +153,12 @@ def rates(name: str) -> Sequence[Claim]:
             " second",
             "thesis figure 7.18c", Reduction(NEARLY_ALL, _nearly_all),
         ),
+    )  # fmt: skip
+
+
+def utilisations(name: str) -> Sequence[Claim]:
+    """R10, R11 and R29: Ir and Or."""
+    return (
         Claim(
             f"R10 {name}", "BIN PACKING has the highest mean and maximum Ir; CRAM-IOU's is above"
             " PAIRWISE-N's",

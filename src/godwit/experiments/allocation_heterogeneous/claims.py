@@ -19,6 +19,7 @@ from godwit.experiments.allocation.shared_claims import (
     foreseen,
     overloads,
     rates,
+    utilisations,
 )
 from godwit.lab.declaration import Results
 from godwit.lab.rules import Claim, Reduction, ShapeRule
@@ -46,6 +47,7 @@ CLAIMS = (
         "thesis 7.3.4 (E36)", Reduction(0.85, up_to(INCOMING_MAX, IOU, MANUAL)),
     ),
     *rates("unequal"),
+    *utilisations("unequal"),
     Claim(
         "R13 unequal", "Hops: MANUAL > AUTOMATIC > BIN PACKING > CRAM-IOU",
         "thesis 7.3.3",

@@ -24,6 +24,7 @@ from godwit.experiments.allocation.shared_claims import (
     foreseen,
     overloads,
     rates,
+    utilisations,
 )
 from godwit.lab.declaration import NotMeasuredError, Results
 from godwit.lab.rules import Claim, Cost, Reduction, ShapeRule
@@ -56,6 +57,7 @@ CLAIMS = (
         "thesis figure 7.18d", Reduction(0.85, up_to(INCOMING_MAX, IOU, MANUAL)),
     ),
     *rates("equal"),
+    *utilisations("equal"),
     Claim(
         "R12", "Or of PAIRWISE-N is below MANUAL's",
         "thesis figure 7.19b",

@@ -55,6 +55,8 @@ def over_subscriptions(
         axes.set_xticks(sorted({float(n) for n, _ in results.by("subscriptions")}))
         axes.set_xlabel("subscriptions")
         axes.set_ylabel(label)
+        # Beside the lines: seven of them leave no room.
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         if is_logarithmic:
             plots.logarithmic(axes)
         else:

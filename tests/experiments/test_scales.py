@@ -11,7 +11,7 @@ from godwit.lab.runner import planned
 from godwit.lab.summary import summarise
 
 #: Claims about what the small scale does not have: other sizes and fan-outs, X = 2, live runs,
-#: the heterogeneous cluster and PlanetLab.
+#: the heterogeneous cluster and PlanetLab, 80 brokers.
 NOT_MEASURED = {
     ("grape-enterprise", "small"): {
         "G10", "G11", "G17 trends", "G17 reductions", "G17 times", "G21 GRAPE", "G23",
@@ -21,6 +21,8 @@ NOT_MEASURED = {
     ("balance-random", "small"): {"L11 cluster", "L11 PlanetLab", "L15"},
     ("balance-edges", "small"): {"L26 PlanetLab"},
     ("balance-global", "small"): {"L35"},
+    ("allocation-homogeneous", "small"): {"R8 equal", "R14"},
+    ("allocation-heterogeneous", "small"): {"R8 unequal", "R30 unequal, PAIRWISE-N"},
     ("press-accuracy", "small"): {"L27 Ir", "L27 Or", "L27 d", "L29", "L29 sessions"},
 }  # fmt: skip
 

@@ -18,6 +18,14 @@ balance_edges/       more edge brokers
 balance_global/      a chain of clusters
 balance_clusters/    more clusters
 press_accuracy/      estimates against what comes true
+allocation/               what the next seven, about broker allocation, share
+allocation_homogeneous/   how few of 80 equal brokers will do
+allocation_heterogeneous/  the same with brokers of three sizes
+allocation_large/         400 and 1,000 brokers
+allocation_steps/         what clustering, a new tree and moved publishers contribute
+cram_closeness/           the metric by which CRAM clusters
+cram_vectors/             how long bit vectors must be
+cram_cost/                what making a plan costs
 watched.py           a simulation with a trace and the oracle, as most experiments run theirs
 
 In each folder: experiment.py is the declaration, runs.py plays a case and leaves a trace,
@@ -30,6 +38,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from godwit.experiments import (
+    allocation_heterogeneous,
+    allocation_homogeneous,
+    allocation_large,
+    allocation_steps,
     bad_prototype,
     bad_simulation,
     balance_churn,
@@ -40,6 +52,9 @@ from godwit.experiments import (
     balance_random,
     broker_model,
     covering,
+    cram_closeness,
+    cram_cost,
+    cram_vectors,
     grape_enterprise,
     grape_random,
     grape_weights,
@@ -68,5 +83,12 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         balance_global,
         balance_clusters,
         press_accuracy,
+        allocation_homogeneous,
+        allocation_heterogeneous,
+        allocation_large,
+        allocation_steps,
+        cram_closeness,
+        cram_vectors,
+        cram_cost,
     )
 }

@@ -1,0 +1,46 @@
+"""`allocation-large`: 400 and 1,000 equal brokers, RS3 of the thesis."""
+
+from __future__ import annotations
+
+from godwit.experiments.allocation.claims import BIN_PACKING, IOU, MANUAL
+from godwit.experiments.allocation.figures import over_subscriptions
+from godwit.experiments.allocation.measures import MEASURES, measure
+from godwit.experiments.allocation.runs import run
+from godwit.experiments.allocation.scales import SETUP, cases
+from godwit.experiments.allocation_large.claims import CLAIMS
+from godwit.lab.declaration import Experiment, Figure, Scale
+
+ALGORITHMS = (MANUAL, BIN_PACKING, IOU)
+
+EXPERIMENT = Experiment(
+    name="allocation-large",
+    title="Broker allocation, 400 and 1,000 brokers",
+    question="Does what holds for 80 brokers hold for a network that is nearly saturated?",
+    setup=SETUP,
+    scales={
+        "small": Scale(cases(16, "equal", (400,), ALGORITHMS), seeds=1),
+        "paper": Scale(
+            [
+                *cases(400, "equal", (16_200,), ALGORITHMS),
+                *cases(1000, "equal", (22_500,), ALGORITHMS),
+            ],
+            seeds=1,
+        ),
+    },
+    run=run,
+    measure=measure,
+    measures=MEASURES,
+    claims=CLAIMS,
+    figures=(
+        Figure(
+            "brokers",
+            "Allocated brokers (thesis, figure 7.18b).",
+            over_subscriptions(ALGORITHMS, "brokers", "brokers"),
+        ),
+        Figure(
+            "message-rate",
+            "Mean incoming message rate of an allocated broker (thesis, figure 7.18d).",
+            over_subscriptions(ALGORITHMS, "messages_in_per_s_mean", "messages/s"),
+        ),
+    ),
+)

@@ -1,0 +1,56 @@
+"""`cram-vectors`: how long bit vectors must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from godwit.experiments.allocation.claims import BIN_PACKING, IOU
+from godwit.experiments.allocation.measures import MEASURES, measure
+from godwit.experiments.allocation.runs import run
+from godwit.experiments.allocation.scales import SETUP, cases
+from godwit.experiments.cram_vectors.claims import CLAIMS
+from godwit.experiments.cram_vectors.figures import FIGURES
+from godwit.lab.declaration import Case, Experiment, Scale
+
+
+def _cases(brokers: int, subscriptions: int, lengths: Sequence[int]) -> list[Case]:
+    return [
+        case
+        for length in lengths
+        for compensated in (True, False)
+        for case in cases(
+            brokers, "equal", (subscriptions,), (BIN_PACKING, IOU),
+            vector_length=length, compensated=compensated,
+        )
+    ]  # fmt: skip
+
+
+def _always(_case: Case) -> bool:
+    """Plans are timed."""
+    return True
+
+
+EXPERIMENT = Experiment(
+    name="cram-vectors",
+    title="CRAM: how long bit vectors must be",
+    question=(
+        "A bit vector records the last publications of a publisher. What do shorter ones cost, and"
+        " does the thesis's scaling of loads prevent overload?"
+    ),
+    setup=SETUP
+    + """
+Vectors are filled with the first 128 to 1,024 quotes of each publisher (small: 35 to 140), and
+after deployment one in ten of all 1,280 is played: loads are predicted, not known. *Scaled*: as in
+7.3.8 of the thesis, a subscription that received a small share of the vector counts as more.
+""",
+    scales={
+        "small": Scale(_cases(16, 400, (35, 140)), seeds=1),
+        "paper": Scale(_cases(80, 4000, (128, 256, 512, 1024)), seeds=1),
+    },
+    run=run,
+    measure=measure,
+    measures=MEASURES,
+    claims=CLAIMS,
+    figures=FIGURES,
+    alone=_always,
+)

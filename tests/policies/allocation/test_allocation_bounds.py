@@ -65,7 +65,7 @@ def all_plans(problem: AllocationProblem, units: list[AllocationUnit]) -> Iterat
 def test_no_plan_is_below_the_bounds() -> None:
     tight = {"bandwidth": 0, "matching": 0, "traffic": 0}
     kinds = ["1" * 64, bits_of(range(32)), bits_of(range(16)), bits_of(range(24, 64))]
-    for seed in range(40):
+    for seed in range(34):
         random = Random(f"bounds {seed}")
         slow = random.random() < 0.4
         each_s = random.choice((0.005, 0.007)) if slow else 0.0

@@ -55,7 +55,7 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """No plan needs fewer."""
 
     lower_bound_traffic_per_s: float
-    """No plan has brokers that handle fewer publications per second in all."""
+    """No plan has brokers that receive fewer publications per second in all: of `input_per_s`."""
 
     closeness_evaluations: int
     clusters: int

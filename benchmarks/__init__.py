@@ -7,7 +7,7 @@ forwarding.py         a live broker against peers; forwarding_godwit.py, forward
 peers/                mosquitto and ActiveMQ
 traces.py             the cost of a trace, and the speed of metrics over a long one
 placement.py          GRAPE's choice of a broker
-allocation.py         plans of broker allocation
+allocation.py         plans of broker allocation; large_allocation.py on Spark, up to 1,000,000
 profiling.py          what it costs a broker to record profiles, and a gathering
 planning.py           staged balancing; planning_on_spark.py at full size
 ingest.py             records into a dataset

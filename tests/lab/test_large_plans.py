@@ -23,6 +23,7 @@ from tests.policies.allocation.scenes import (
 from typer.testing import CliRunner
 
 from godwit.cli import app
+from godwit.cli.croc_large import plan_trace_on_spark
 from godwit.errors import UsageError
 from godwit.lab.large_plans.large_plan import PlanLimits, planned_on_spark
 from godwit.lab.large_plans.profile_frames import frame_of_problem, frame_of_vectors
@@ -37,6 +38,7 @@ from godwit.policies.allocation.capacity import UnallocatableError
 from godwit.policies.allocation.gathered_reading import read
 from godwit.policies.allocation.plan import AllocationPlan
 from godwit.policies.allocation.planner import make_plan
+from godwit.policies.allocation.settings import AllocationSettings
 
 #: Of the plan of one machine: more brokers, or more publications at all brokers.
 BROKERS_MORE, INPUT_MORE = 1, 1.15
@@ -165,19 +167,54 @@ def test_the_command_plans_on_spark(
     capacities.write_bytes(msgspec.json.encode({"brokers": [
         {"id": name, "output_bandwidth_bytes_s": 1e6, "matching_delay_base_s": 1e-5,
          "matching_delay_per_subscription_s": 1e-7} for name in names]}))  # fmt: skip
-    source = ["croc", "plan", "--trace", str(traces[1]), "--capacities", str(capacities), "--json"]
+    source = ("--trace", str(traces[1]), "--capacities", str(capacities))
 
-    here = CliRunner().invoke(app, [*source, "--on", "here"], catch_exceptions=False)
-    expected = msgspec.json.decode(here.stdout, type=AllocationPlan)
-    there = CliRunner().invoke(app, [*source, "--on", "spark"], catch_exceptions=False)
-    found = msgspec.json.decode(there.stdout, type=AllocationPlan)
-    assert found.assignment.keys() == expected.assignment.keys()
-    assert len(found.brokers) == len(expected.brokers)
+    here, there = run_plan(*source, "--on", "here"), run_plan(*source, "--on", "spark")
+    assert there.assignment.keys() == here.assignment.keys()
+    assert len(there.brokers) == len(here.brokers)
+
+    # Which of the two plans, if the user leaves it open.
+    clients = len(here.assignment)
+    given = (traces[1], capacities, "local[*]")
+    assert plan_trace_on_spark(*given, AllocationSettings(), None, clients + 1) is None
+    assert plan_trace_on_spark(*given, AllocationSettings(algorithm="fbf"), None, 1) is None
+    found = plan_trace_on_spark(*given, AllocationSettings(), None, clients)
+    assert found is not None
+    assert replace(found[0], seconds=there.seconds) == there
 
     folder = tmp_path / "assigned"
-    there = CliRunner().invoke(
-        app, [*source, "--on", "spark", "--assignment", str(folder)], catch_exceptions=False
-    )
-    assert msgspec.json.decode(there.stdout)["assignment"] == {}
+    asked = run_plan(*source, "--on", "spark", "--assignment", str(folder))
+    assert asked.assignment == {}
     rows = pq.read_table(folder).to_pylist()
-    assert {row["subscriber"]: row["broker"] for row in rows} == found.assignment
+    assert {row["subscriber"]: row["broker"] for row in rows} == there.assignment
+    refused = CliRunner().invoke(
+        app, ["croc", "plan", *source, "--on", "spark", "--assignment", str(folder)]
+    )
+    assert isinstance(refused.exception, UsageError)
+    assert "it exists; name a folder that does not" in str(refused.exception)
+
+
+def run_plan(*arguments: str) -> AllocationPlan:
+    result = CliRunner().invoke(app, ["croc", "plan", *arguments, "--json"], catch_exceptions=False)
+    return msgspec.json.decode(result.stdout, type=AllocationPlan)
+
+
+def test_a_file_of_profiles_is_planned_on_spark_and_names_its_subscriptions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    assert spark
+    document = gathered(
+        [subscription("s1", "1", client="a"), subscription("s2", "01", client="a"),
+         subscription("s3", "1")],
+    )  # fmt: skip
+    path = tmp_path / "profiles.json"
+    path.write_bytes(msgspec.json.encode(document))
+    plan = run_plan("--profiles", str(path), "--on", "spark")
+    assert plan.assignment == make_plan(document, SETTINGS).assignment
+    assert plan.assignment.keys() == {"s1", "s2", "s3"}
+
+
+def test_an_assignment_apart_from_the_plan_is_for_spark() -> None:
+    refused = CliRunner().invoke(app, ["croc", "plan", "--trace", ".", "--assignment", "new"])
+    assert isinstance(refused.exception, UsageError)
+    assert "add --on spark" in str(refused.exception)

@@ -56,7 +56,10 @@ longer than IOU's 20,000 with their walks through the poset (4.0 and 3.1 s of CP
 R28: INTERSECT, IOS and IOU make the same clusters and the same plan here. Their times (2.6, 4.1 and
 3.1 s of CPU time, on a busy machine) differ by more than 10%.
 
-R37: all 5 clusters of XOR fall into parts that have nothing in common, and none of IOU's 40.
+R37: all 5 clusters of XOR fall into parts that have nothing in common, and none of IOU's 40. The
+measure was changed after the first run, which counted clusters with any two subscriptions that have
+nothing in common: 5 of 5 and 35 of 40, because two subscriptions of a stock may both overlap with a
+third and not with each other.
 """,
     run=run,
     measure=measure,

@@ -267,6 +267,7 @@ def test_the_clusters_of_xor_are_of_disjoint_subscriptions(
         found[algorithm] = measure_closeness(read_trace(spark, tmp_path / algorithm), case)
 
     assert found["cram-xor"]["clusters_disjoint"] > 0
+    assert found["cram-iou"]["clusters_disjoint"] == 0
     assert found["cram-iou"]["clusters_of_many"] > found["cram-xor"]["clusters_of_many"]
 
 

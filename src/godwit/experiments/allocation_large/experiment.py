@@ -16,7 +16,12 @@ EXPERIMENT = Experiment(
     name="allocation-large",
     title="Broker allocation, 400 and 1,000 brokers",
     question="Does what holds for 80 brokers hold for a network that is nearly saturated?",
-    setup=SETUP,
+    setup=SETUP
+    + """
+A broker that may send 185 quotes a second can feed two others with all 84 publications a second of
+72 publishers, and one that may send 240 two others with 117: BIN PACKING, whose brokers receive
+nearly everything, then needs about as many brokers that forward as brokers with subscribers.
+""",
     scales={
         "small": Scale(cases(16, "equal", (400,), ALGORITHMS), seeds=1),
         "paper": Scale(

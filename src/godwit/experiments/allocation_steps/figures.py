@@ -21,6 +21,7 @@ def _rates(axes: Axes, results: Results, capacity: str) -> None:
     measures = {"messages_in_per_s_mean": "mean", "messages_in_per_s_max": "highest"}
     plots.bars(axes, _groups(results, capacity), measures)
     axes.set_ylabel("incoming messages/s")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
 
 
 def _delays(axes: Axes, results: Results) -> None:
@@ -36,7 +37,7 @@ def _delays(axes: Axes, results: Results) -> None:
     axes.set_xticks((0, 1), ("equal brokers", "unequal brokers"))
     axes.grid(visible=False, axis="x")
     axes.set_ylabel("delivery delay, ms")
-    axes.legend()
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
 
 
 FIGURES = (

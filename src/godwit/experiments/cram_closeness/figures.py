@@ -29,7 +29,7 @@ def _bars(measure: str, label: str, factor: float = 1.0) -> Callable[[Axes, Resu
         axes.set_xticks((0, 1), ("equal brokers", "unequal brokers"))
         axes.grid(visible=False, axis="x")
         axes.set_ylabel(label)
-        axes.legend()
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize="small")
 
     return draw
 

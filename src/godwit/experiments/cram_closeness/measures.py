@@ -12,7 +12,9 @@ from godwit.lab.declaration import Case, Measure, Trace
 
 MEASURES: Mapping[str, Measure] = {
     "clusters_of_many": Measure("clusters", "of more than one subscription"),
-    "clusters_disjoint": Measure("clusters", "... two of which have no publication in common"),
+    "clusters_disjoint": Measure(
+        "clusters", "... that fall into parts without a publication in common"
+    ),
     **ALLOCATION_MEASURES,
 }
 

@@ -1,12 +1,11 @@
 """How `cram-closeness` is run: a plan is deployed, or its clusters are looked at.
 
 A case has a `study`: `deployed` is a run as in allocation/; `clusters` makes a plan and counts the
-clusters in which two subscriptions have no publication in common.
+clusters that fall into parts without a publication in common.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 from time import process_time
 
@@ -18,7 +17,7 @@ from godwit.experiments.allocation.setups import setup_of
 from godwit.lab.declaration import Case
 from godwit.policies.allocation.algorithms import allocate
 from godwit.policies.allocation.gathered_reading import read
-from godwit.policies.allocation.packed_profiles import PackedProfile
+from godwit.policies.allocation.packed_profiles import PackedProfile, union
 from godwit.policies.allocation.units import AllocationUnit
 
 DEPLOYED, CLUSTERS = "deployed", "clusters"
@@ -39,10 +38,14 @@ def run(case: Case, seed: int, folder: Path) -> None:
 
 
 def is_disjoint(cluster: AllocationUnit) -> bool:
-    """Whether two of its subscriptions have no publication in common."""
-    unlike: dict[object, PackedProfile] = {
-        leaf.profile.key: leaf.profile for leaf in cluster.leaves() if leaf.profile.count
-    }
-    return any(
-        one.intersection_count(other) == 0 for one, other in combinations(unlike.values(), 2)
-    )
+    """Whether it has parts without a publication in common, not even by way of other members.
+
+    Two subscriptions of a stock may have nothing in common and both overlap with a third.
+    """
+    unlike = {leaf.profile.key: leaf.profile for leaf in cluster.leaves() if leaf.profile.count}
+    parts: list[PackedProfile] = []
+    for profile in unlike.values():
+        apart = [part for part in parts if not part.intersection_count(profile)]
+        overlapping = [part for part in parts if part.intersection_count(profile)]
+        parts = [*apart, union([profile, *overlapping])]
+    return len(parts) > 1

@@ -19,6 +19,7 @@ from godwit.broker.modules import PolicyModule
 from godwit.errors import UsageError
 from godwit.overlay.topology import chain
 from godwit.policies import offload
+from godwit.policies.allocation.cbc import Cbc
 from godwit.runtime.broker_http import application
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.server import BrokerServer
@@ -57,14 +58,14 @@ def metrics(text: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in lines}
 
 
-def balancer_of_b1(broker: str) -> Sequence[PolicyModule]:
-    return offload.modules()(broker) if broker == "B1" else ()
+def modules_of_b1(broker: str) -> Sequence[PolicyModule]:
+    return [*offload.modules()(broker), Cbc()] if broker == "B1" else ()
 
 
 def test_metrics_have_the_names_of_the_manual_and_the_right_numbers() -> None:
     async def scenario() -> None:
         async with (
-            MemoryNetwork(chain(2), cluster=MemoryCluster(), modules=balancer_of_b1) as network,
+            MemoryNetwork(chain(2), cluster=MemoryCluster(), modules=modules_of_b1) as network,
             publishing(network, "B1") as paul,
             subscribed(network, "B1", "alice"),
             subscribed(network, "B2", "bob"),

@@ -37,7 +37,7 @@ Matching a message takes 4 ms and 10 µs for each subscription in a broker's tab
 
 R1, R6 and R11, and R2 for the large networks, were used to choose these capacities, after plans had
 been made with 250 quotes a second and others: that they reproduce shows that one capacity explains
-them, and does not test it independently. Equal bandwidths of all publishers were chosen after a look at R3
+them, and is not independent. Equal bandwidths of all publishers were chosen after a look at R3
 and R8, and CRAM's last scheme instead of the one with the fewest brokers after a look at R6.
 
 *Message rate* means incoming publications: the thesis compares it with the 46.7 publications a

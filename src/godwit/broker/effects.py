@@ -111,6 +111,7 @@ class OpenLink(msgspec.Struct, frozen=True):
     """Where the broker listens; empty in a simulation."""
 
     kind: LinkKind
+    lane: int = 0
 
 
 @final
@@ -118,6 +119,16 @@ class CloseLink(msgspec.Struct, frozen=True):
     """Close a link; `LinkDown` comes on both sides."""
 
     neighbour: Neighbour
+
+
+@final
+class DropLane(msgspec.Struct, frozen=True):
+    """Close the links of this lane when all that was sent on them is acknowledged.
+
+    Its epoch is over.  What was held that came on the lane of the other epoch is handled now.
+    """
+
+    lane: int
 
 
 @final
@@ -151,7 +162,7 @@ class NameContested(msgspec.Struct, frozen=True):
 #: What a router asks of the driver about the names of clients.
 NameEffect: TypeAlias = NameGranted | NameLost | NameContested
 #: What a router asks of the driver besides sending messages.
-LinkEffect: TypeAlias = OpenLink | CloseLink
+LinkEffect: TypeAlias = OpenLink | CloseLink | DropLane
 #: What a broker asks for on behalf of its modules.
 ModuleEffect: TypeAlias = Submit | SetTimer | Ping | Report
 #: What a driver does by itself, without a queue.

@@ -90,6 +90,30 @@ class MissingBroker(NamedTuple):
 
 
 @final
+class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
+    """The links of all brokers in one epoch (overlay/epochs/)."""
+
+    epoch: Number
+    """Its number, which is that of the lane of its links."""
+
+    links: Annotated[tuple[tuple[ShortText, ShortText], ...], msgspec.Meta(max_length=LINKS_MAX)]
+    addresses: Annotated[dict[ShortText, ShortText], msgspec.Meta(max_length=LINKS_MAX)] = {}
+    """Where brokers listen, godwit://HOST:PORT; empty in a simulation."""
+
+    overlay: ShortText = ""
+    """How publications are routed in it; as in the epoch before if it is empty."""
+
+    def neighbours(self, broker: str) -> list[str]:
+        """The brokers that one broker is linked with."""
+        ends = [b if a == broker else a for a, b in self.links if broker in (a, b)]
+        return sorted(ends)
+
+    @property
+    def brokers(self) -> list[str]:
+        return sorted({end for link in self.links for end in link})
+
+
+@final
 class StatusRequest(Wired, frozen=True, kw_only=True, tag=45):
     """A client asks whether the network is complete."""
 

@@ -23,6 +23,7 @@ from godwit.broker.core import Broker
 from godwit.broker.effects import (
     CloseLink,
     DriverEffect,
+    DropLane,
     Effect,
     LinkEffect,
     NameContested,
@@ -242,7 +243,7 @@ class BrokerNode:
                     self.outbox.touch(port)
             case Report(policy=policy, decision=decision):
                 self.decisions.record(policy, decision)
-            case OpenLink() | CloseLink():
+            case OpenLink() | CloseLink() | DropLane():
                 loop.call_soon(self.on_link_effect, effect)
             case NameGranted() | NameLost() | NameContested():
                 loop.call_soon(self.names.perform, effect)

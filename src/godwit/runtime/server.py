@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
+from godwit.broker.effects import CloseLink, DropLane, LinkEffect, OpenLink
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkKind, Neighbour
@@ -200,6 +200,8 @@ class BrokerServer:
                 port = self.node.ports.get(neighbour)
                 if port is not None:
                     port.part("the link is closed")
+            case DropLane():
+                pass  # Live brokers have one epoch.
             case _:
                 assert_never(effect)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from godwit.broker.effects import DropLane, OpenLink, Send
+from godwit.broker.effects import DropLane, EpochFlipped, OpenLink, Send
 from godwit.broker.routing import Answer, Confirm, Place
 from godwit.broker.stimuli import (
     AbortEpoch,
@@ -75,7 +75,7 @@ def sends(answers: list[Answer]) -> list[Answer]:
 
 def test_it_opens_the_links_of_the_next_epoch() -> None:
     routing = broker()
-    assert routing.change_epoch(BUILD) == [OpenLink("C", "", LinkKind.PRIMARY, 1)]
+    assert routing.change_epoch(BUILD) == [OpenLink("C", "", LinkKind.PRIMARY, 1, is_caller=False)]
     assert routing.status.phase == EpochPhase.BUILDING.value
     assert routing.change_epoch(BUILD) == [], "it may be asked again"
 
@@ -123,13 +123,13 @@ def test_a_leaf_sends_last_when_it_flips() -> None:
     routing.change_epoch(BUILD)
     routing.link_up(C1, LinkKind.PRIMARY)
     routing.handle(DONE, C1)
-    assert routing.change_epoch(FLIP) == [Send(A, Last())]
+    assert routing.change_epoch(FLIP) == [EpochFlipped(), Send(A, Last())]
     assert routing.handle(Last(), A) == [DropLane(0)]
 
 
 def test_last_tells_that_the_change_is_committed() -> None:
     routing = built()
-    assert routing.handle(Last(), A) == [Send(C, Last())]
+    assert routing.handle(Last(), A) == [EpochFlipped(), Send(C, Last())]
     assert routing.status.phase == EpochPhase.HOLDING.value
     with pytest.raises(UsageError, match="committed"):
         routing.change_epoch(AbortEpoch("c1", 1))

@@ -34,9 +34,8 @@ from godwit.broker.effects import (
     Deliver,
     DropLane,
     Effect,
-    NameContested,
-    NameGranted,
-    NameLost,
+    EpochFlipped,
+    NameEffect,
     Notify,
     OpenLink,
     Ping,
@@ -60,6 +59,7 @@ from godwit.broker.routing import Answer, MovedAway, MovedHere, Reshapable, Rout
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
     AbortEpoch,
+    AdoptEpoch,
     BuildEpoch,
     ClientArrived,
     ClientLeft,
@@ -216,7 +216,7 @@ class Broker:
                 return self._perform(module, self.modules[module].on_pinged(pinging, found, now_s))
             case OperatorCommand(module=module, command=command):
                 return self._perform(module, self._module(module).on_command(command, now_s))
-            case BuildEpoch() | FlipEpoch() | AbortEpoch():
+            case BuildEpoch() | FlipEpoch() | AbortEpoch() | AdoptEpoch():
                 return self._on_epoch_stimulus(stimulus, now_s)
             case _:
                 assert_never(stimulus)
@@ -384,9 +384,7 @@ class Broker:
         """Turn the answers of the router into effects."""
         effects: list[Effect] = []
         for effect in answers:
-            if isinstance(
-                effect, Send | OpenLink | CloseLink | NameGranted | NameLost | NameContested
-            ):
+            if isinstance(effect, Send | OpenLink | CloseLink | EpochFlipped | NameEffect):
                 effects.append(effect)
                 continue
             if isinstance(effect, DropLane):

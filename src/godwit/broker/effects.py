@@ -112,6 +112,8 @@ class OpenLink(msgspec.Struct, frozen=True):
 
     kind: LinkKind
     lane: int = 0
+    is_caller: bool = True
+    """False if the other end dials."""
 
 
 @final
@@ -119,6 +121,15 @@ class CloseLink(msgspec.Struct, frozen=True):
     """Close a link; `LinkDown` comes on both sides."""
 
     neighbour: Neighbour
+
+
+@final
+class EpochFlipped(msgspec.Struct, frozen=True):
+    """Publications of clients go to the next epoch from now on.
+
+    Those of a client with unacknowledged ones wait for that: if this broker fails, the client sends
+    them again, in the next epoch, and no later one must have been there before them.
+    """
 
 
 @final
@@ -166,5 +177,5 @@ LinkEffect: TypeAlias = OpenLink | CloseLink | DropLane
 #: What a broker asks for on behalf of its modules.
 ModuleEffect: TypeAlias = Submit | SetTimer | Ping | Report
 #: What a driver does by itself, without a queue.
-DriverEffect: TypeAlias = LinkEffect | NameEffect | ModuleEffect
+DriverEffect: TypeAlias = LinkEffect | EpochFlipped | NameEffect | ModuleEffect
 Effect: TypeAlias = Send | Deliver | Notify | NotifyAll | DriverEffect

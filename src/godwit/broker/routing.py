@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from godwit.broker.effects import LinkEffect, NameEffect, Send
+from godwit.broker.effects import EpochFlipped, LinkEffect, NameEffect, Send
 from godwit.broker.stimuli import (
     EpochStimulus,
     Hop,
@@ -23,6 +23,7 @@ from godwit.broker.stimuli import (
     NameStimulus,
     Neighbour,
 )
+from godwit.content.link_messages import EpochNews, NetworkShape
 from godwit.content.messages import (
     Advertisement,
     AdvertisementId,
@@ -84,7 +85,7 @@ class MovedHere(msgspec.Struct, frozen=True):
 
 
 #: What a router may answer.
-Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere | LinkEffect | NameEffect
+Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere | LinkEffect | EpochFlipped | NameEffect
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -237,6 +238,16 @@ class Reshapable(Protocol):
 
     @property
     def status(self) -> EpochStatus: ...
+
+    @property
+    def news(self) -> EpochNews:
+        """The epochs that are in use, for a broker that may have been away."""
+        ...
+
+    @property
+    def shape(self) -> NetworkShape | None:
+        """Of the next epoch, committed or not."""
+        ...
 
     def change_epoch(self, stimulus: EpochStimulus) -> Sequence[Answer]:
         """A coordinator changes the shape of the network.  Raises UsageError if it cannot."""

@@ -268,7 +268,15 @@ class AbortEpoch(msgspec.Struct, frozen=True):
     epoch: int
 
 
-EpochStimulus: TypeAlias = BuildEpoch | FlipEpoch | AbortEpoch
+@final
+class AdoptEpoch(msgspec.Struct, frozen=True):
+    """The broker has restarted, or was away for long, and the network has another shape by now."""
+
+    change: str
+    shape: NetworkShape
+
+
+EpochStimulus: TypeAlias = BuildEpoch | FlipEpoch | AbortEpoch | AdoptEpoch
 
 Stimulus: TypeAlias = (
     Received

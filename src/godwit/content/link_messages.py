@@ -96,6 +96,9 @@ class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
     epoch: Number
     """Its number, which is that of the lane of its links."""
 
+    follows: Number = 0
+    """The epoch that it takes the place of."""
+
     links: Annotated[tuple[tuple[ShortText, ShortText], ...], msgspec.Meta(max_length=LINKS_MAX)]
     addresses: Annotated[dict[ShortText, ShortText], msgspec.Meta(max_length=LINKS_MAX)] = {}
     """Where brokers listen, godwit://HOST:PORT; empty in a simulation."""
@@ -111,6 +114,23 @@ class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def brokers(self) -> list[str]:
         return sorted({end for link in self.links for end in link})
+
+
+@final
+class EpochNews(Wired, frozen=True, kw_only=True, tag=56):
+    """To a broker that may have been away: the epochs that are in use.
+
+    It is the first frame on a new stream of a lane, and goes to a caller whose lane is over.
+    """
+
+    change: ShortText = ""
+    """The last change that was committed."""
+
+    now: NetworkShape | None = None
+    """None if the shape is that of the configuration."""
+
+    following: NetworkShape | None = None
+    """The next one, if it is committed and the present one is still in use."""
 
 
 @final
@@ -133,4 +153,4 @@ class NetworkStatus(Wired, frozen=True, kw_only=True, tag=46):
 
 
 #: What brokers tell each other about links.
-LinkMessage: TypeAlias = LinkState | LinkWave | LinkDecision
+LinkMessage: TypeAlias = LinkState | LinkWave | LinkDecision | EpochNews

@@ -53,13 +53,19 @@ class ReshapingRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shape_of(
-    target: Topology, epoch: int, addresses: Mapping[str, str] | None = None, overlay: str = ""
+    target: Topology,
+    epoch: int,
+    addresses: Mapping[str, str] | None = None,
+    *,
+    follows: int = 0,
+    overlay: str = "",
 ) -> NetworkShape:
     """A topology as the shape of an epoch; UsageError if it is not a tree."""
     if not target.is_tree:
         raise UsageError("the next shape must be a tree that links all its brokers")
     return NetworkShape(
         epoch=epoch,
+        follows=follows,
         links=tuple(sorted(target.links)),
         addresses=dict(addresses or {}),
         overlay=overlay,

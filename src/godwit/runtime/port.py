@@ -410,9 +410,9 @@ class ClientPort(Port):
 class LinkPort(Port):
     is_link = True
 
-    def __init__(self, owner: PortOwner, stream_id: str, name: str) -> None:
+    def __init__(self, owner: PortOwner, stream_id: str, hop: Neighbour) -> None:
         super().__init__(owner, stream_id)
-        self.hop: Neighbour = Neighbour(name)
+        self.hop: Neighbour = hop
         self.kind = LinkKind.PRIMARY
         self.dialled_at = ""
         """The name or address that this broker has dialled, if it has."""

@@ -23,6 +23,7 @@ from godwit.broker.effects import (
     DriverEffect,
     DropLane,
     Effect,
+    EpochFlipped,
     LinkEffect,
     NameContested,
     NameGranted,
@@ -392,6 +393,8 @@ class SimulatedBroker:
                 self._observer.on_decision(self.name, policy, decision, done_s)
             case NameGranted() | NameLost() | NameContested():
                 raise AssertionError("simulated clients claim no names")
+            case EpochFlipped():
+                pass  # Simulated brokers do not fail in a way that lets clients send again.
             case OpenLink() | CloseLink() | DropLane():
                 self._agenda.plan(done_s, self._on_link_effect, self.name, effect)
             case _:

@@ -127,7 +127,7 @@ def reshape(
 ) -> SimulatedReshaping:
     """Begin to change the shape of a simulated network to `target`, which has the same brokers."""
     number = simulator.lane + 1 if epoch is None else epoch
-    record = ReshapingRecord(change=change, shape=shape_of(target, number))
+    record = ReshapingRecord(change=change, shape=shape_of(target, number, follows=simulator.lane))
     return SimulatedReshaping(
         simulator, record, request_s=request_s, random=Random(f"reshaping {seed}")
     )

@@ -28,7 +28,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import TypeAlias, assert_never
 
-from godwit.broker.effects import DropLane, OpenLink, Send
+from msgspec.structs import replace
+
+from godwit.broker.effects import DropLane, EpochFlipped, OpenLink, Send
 from godwit.broker.routing import (
     Answer,
     Confirm,
@@ -43,6 +45,7 @@ from godwit.broker.routing import (
 )
 from godwit.broker.stimuli import (
     AbortEpoch,
+    AdoptEpoch,
     BuildEpoch,
     EpochStimulus,
     FlipEpoch,
@@ -50,7 +53,7 @@ from godwit.broker.stimuli import (
     LinkKind,
     Neighbour,
 )
-from godwit.content.link_messages import NetworkShape
+from godwit.content.link_messages import EpochNews, NetworkShape
 from godwit.content.messages import (
     AdvertisementId,
     Last,
@@ -92,6 +95,7 @@ class EpochRouting:
         self._lane = place.lane
         self._now = overlay(place)
         self._next: Routing | None = None
+        self._now_shape: NetworkShape | None = None
         self._shape: NetworkShape | None = None
         """Of the next epoch."""
         self._change = ""
@@ -130,7 +134,10 @@ class EpochRouting:
         routing = self._of(last_hop) if isinstance(last_hop, Neighbour) else self._used
         if routing is None:
             return ()  # Of a dropped epoch: it was sent again after a failure, and is known here.
-        return routing.destinations(publication, last_hop, hops, now_s)
+        found = routing.destinations(publication, last_hop, hops, now_s)
+        if routing is self._now and self._gone:  # It was sent again after a failure.
+            return [hop for hop in found if hop not in self._gone]
+        return found
 
     def _of(self, neighbour: Neighbour) -> Routing | None:
         """The routing of a link; None if its epoch is over."""
@@ -211,6 +218,8 @@ class EpochRouting:
 
     def _passes(self, answer: Answer, *, is_next: bool) -> bool:
         match answer:
+            case Send(to=to):
+                return to not in self._gone
             case Confirm():
                 return self._confirmations.confirm(answer, by_next=is_next)
             case MovedHere():
@@ -225,6 +234,9 @@ class EpochRouting:
     # -- links ---------------------------------------------------------------------------------
 
     def link_up(self, neighbour: Neighbour, kind: LinkKind) -> Answers:
+        if neighbour in self._gone:  # It has restarted.
+            self._gone.discard(neighbour)
+            return self.link_restarted(neighbour)
         routing = self._of(neighbour)
         return [] if routing is None else self._from(routing, routing.link_up(neighbour, kind))
 
@@ -278,6 +290,15 @@ class EpochRouting:
             next_epoch=None if self._shape is None else self._shape.epoch,
         )
 
+    @property
+    def shape(self) -> NetworkShape | None:
+        return self._shape
+
+    @property
+    def news(self) -> EpochNews:
+        following = self._shape if self._machine.phase.is_committed else None
+        return EpochNews(change=self._change, now=self._now_shape, following=following)
+
     def starts_hold(self, message: Message, last_hop: Hop) -> bool:
         """Whether this message waits for the end of the old epoch (E3)."""
         if self._shape is None or not isinstance(last_hop, Neighbour):
@@ -292,6 +313,8 @@ class EpochRouting:
                 return self._commit(change, shape)
             case AbortEpoch(change=change, epoch=epoch):
                 return self._abort(change, epoch)
+            case AdoptEpoch(change=change, shape=shape):
+                return self._adopt(change, shape)
             case _:
                 assert_never(stimulus)
 
@@ -325,21 +348,56 @@ class EpochRouting:
         return None if self._shape is None else self._shape.epoch
 
     def _begin(self, change: str, shape: NetworkShape) -> Answers:
-        broker, lane = self._place.broker, shape.epoch
-        linked = [Neighbour(name, lane) for name in shape.neighbours(broker)]
-        place = Place(broker, expected=linked, settings=self._place.settings, lane=lane)
+        lane = shape.epoch
         self._change, self._shape = change, shape
-        routing = self._next = self._overlay_of(shape)(place)
+        routing = self._next = self._make(shape)
         self._confirmations = Confirmations()
         self._moved_away = set()
         self.names = EpochNames(self._now.names, routing.names, lane)
         self._bind()
         answers: Answers = [*routing.recovering()] if self._is_recovering else []
         answers += self._enter_holdings(routing)
-        for neighbour in linked:
-            address = shape.addresses.get(neighbour.name, "")
-            answers.append(OpenLink(neighbour.name, address, LinkKind.PRIMARY, lane))
-        return answers + self._go_on()
+        return answers + self._open_links(shape) + self._go_on()
+
+    def _make(self, shape: NetworkShape) -> Routing:
+        """A router for this shape; all its links are still to come."""
+        broker, lane = self._place.broker, shape.epoch
+        expected = [Neighbour(name, lane) for name in shape.neighbours(broker)]
+        place = Place(broker, expected=expected, settings=self._place.settings, lane=lane)
+        return self._overlay_of(shape)(place)
+
+    def _open_links(self, shape: NetworkShape) -> Answers:
+        broker, addresses = self._place.broker, shape.addresses
+        return [
+            OpenLink(
+                name,
+                addresses.get(name, ""),
+                LinkKind.PRIMARY,
+                shape.epoch,
+                is_caller=name < broker or self._machine.phase is EpochPhase.REJOINING,
+            )
+            for name in shape.neighbours(broker)
+        ]
+
+    def _adopt(self, change: str, shape: NetworkShape) -> Answers:
+        """Take this epoch for the one in use: nothing that was in effect here still is."""
+        if shape.epoch <= self._lane:
+            return []
+        answers = self._supersede(shape)
+        old, lane = self._now, self._lane
+        self._now, self._lane = self._make(shape), shape.epoch
+        self._end(shape.epoch)
+        self._change, self._now_shape = change, shape
+        answers += [DropLane(lane), *(self._now.recovering() if self._is_recovering else ())]
+        for holding in old.holdings():
+            answers += self._now.handle(holding.message, holding.hop)
+        for claim in old.names.sessions():
+            answers += self._now.names.enter(claim)
+        return answers + [
+            replace(each, is_caller=True)
+            for each in self._open_links(shape)
+            if isinstance(each, OpenLink)
+        ]
 
     def _enter_holdings(self, routing: Routing) -> Answers:
         answers: Answers = []
@@ -384,7 +442,10 @@ class EpochRouting:
     def _flip(self) -> Answers:
         self._machine.apply(EpochEvent.FLIP)
         self._bind()
-        return self._go_on()
+        return self._flipped() + self._go_on()
+
+    def _flipped(self) -> Answers:
+        return [EpochFlipped()] if self._machine.phase is EpochPhase.HOLDING else []
 
     def _on_last(self, neighbour: Neighbour) -> Answers:
         if neighbour.lane != self._lane:
@@ -401,6 +462,7 @@ class EpochRouting:
         if is_told and self._machine.permits(EpochEvent.TOLD):
             self._machine.apply(EpochEvent.TOLD)
             self._bind()
+            answers += self._flipped()
         if self._machine.phase is EpochPhase.HOLDING and self._now.is_complete:
             old = self._now.neighbours
             for neighbour in sorted(old):
@@ -422,7 +484,7 @@ class EpochRouting:
         self._machine.apply(EpochEvent.DRAINED)
         answers: Answers = [DropLane(self._lane), *self._confirmations.end(next_remains=True)]
         self._closing = set(self._now.neighbours) - self._gone
-        self._now, self._lane = self._next, self._shape.epoch
+        self._now, self._lane, self._now_shape = self._next, self._shape.epoch, self._shape
         self._end(self._lane)
         return answers
 

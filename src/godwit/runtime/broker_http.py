@@ -26,6 +26,7 @@ from godwit.http.operations import served
 from godwit.runtime.balancing_http import balancing_metrics, balancing_operations
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.client_moves import check, drain, move_clients
+from godwit.runtime.epoch_http import epoch_operations
 from godwit.runtime.gathering_http import gathering_operations, profiling_metrics
 from godwit.runtime.port import Port
 from godwit.sharing.gateway import Gateway
@@ -87,6 +88,7 @@ def application(observed: Observed) -> Starlette:
             served(DRAIN, drain_broker),
             *balancing_operations(node),
             *gathering_operations(node),
+            *epoch_operations(node),
         ],
         title=f"Broker {node.name}",
         secret=node.secret,

@@ -140,7 +140,7 @@ class BrokerNode:
         """None without a data cluster."""
         self.names = NodeNames(self)
         self.secret = secret
-        self.links = NodeLinks(self, neighbours, addresses)
+        self.links: NodeLinks = NodeLinks(self, neighbours, addresses)
         """Of the epoch in use."""
         self.hold: EpochHold | None = None
         """What waits while the network changes its shape."""
@@ -333,7 +333,7 @@ class BrokerNode:
         if isinstance(port, ClientPort):
             port.is_durable = hello.is_durable
         elif isinstance(port, LinkPort):
-            port.kind = hello.link
+            port.kind, port.awaits_news = hello.link, is_late
         stream = port.stream
         heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)
         connection.beat_every(heartbeat_s)
@@ -383,11 +383,11 @@ class BrokerNode:
         port.attach(connection, received=received)
         PeerReader(port, self).read_from(connection)
         port.is_pending = is_pending
+        if isinstance(port, LinkPort) and not is_resuming:
+            self.epochs.tell(port)
         if port.is_pending:
             return
         if isinstance(port, LinkPort):
-            if not is_resuming:
-                self.epochs.tell(port)
             if is_new:
                 self.stimulate(LinkUp(port.hop, port.kind))
             elif port.kept is not None:

@@ -66,9 +66,9 @@ class Dialler:
         self.is_over = True
 
     async def _stay_linked(self) -> None:
-        if not self._node.epochs.knows(self._lane):
-            raise _LinkOver
         neighbour = Neighbour(self._links.name_of(self.where), self._lane)
+        if not self._node.epochs.wants(neighbour):
+            raise _LinkOver
         try:
             link = await self._call()
             await self._in_use(link)

@@ -55,8 +55,10 @@ class LaneOver(PeerError):  # noqa: N818  An answer to the caller, not an error 
 class NodeEpochs:
     def __init__(self, node: BrokerNode) -> None:
         self._node = node
-        self._lanes: dict[int, NodeLinks] = {self.status.epoch: node.links}
+        self._lanes: dict[int, NodeLinks] = {node.links.lane: node.links}
         self._closing: dict[int, asyncio.Task[None]] = {}
+        self._fencing = 0
+        """The highest number of a coordinator so far."""
 
     @property
     def status(self) -> EpochStatus:
@@ -74,6 +76,12 @@ class NodeEpochs:
     def knows(self, lane: int) -> bool:
         status = self.status
         return lane in self._lanes or lane in (status.epoch, status.next_epoch)
+
+    def wants(self, neighbour: Neighbour) -> bool:
+        """Whether there may be such a link; one of a dropped epoch only if it is still there."""
+        if neighbour.lane < self.status.epoch:
+            return neighbour in self._node.ports
+        return self.knows(neighbour.lane)
 
     def links_of(self, neighbour: Neighbour) -> NodeLinks:
         return self.links(neighbour.lane)
@@ -97,7 +105,9 @@ class NodeEpochs:
     def is_in_use(self, lane: int) -> bool:
         """Whether the epoch of a lane is not one that is only being built."""
         status = self.status
-        return lane != status.next_epoch or _is_committed(status)
+        if lane == status.next_epoch:
+            return _is_committed(status)
+        return lane == status.epoch or (lane in self._lanes and lane < status.epoch)
 
     @property
     def expected(self) -> set[Neighbour]:
@@ -115,7 +125,8 @@ class NodeEpochs:
 
         Raises LaneOver, and PeerError if the epoch is only being built elsewhere.
         """
-        if hello.role != "broker" or self.knows(hello.lane):
+        hop = hello_hop(hello)
+        if not isinstance(hop, Neighbour) or self.wants(hop):
             return False
         if hello.lane < self.status.epoch:
             assert self._node.broker.epochs is not None
@@ -125,6 +136,14 @@ class NodeEpochs:
         return True
 
     # -- a change ------------------------------------------------------------------------------
+
+    def check_fencing(self, number: int) -> None:
+        """Raise UsageError if another coordinator has taken over from this one."""
+        if number < self._fencing:
+            raise UsageError(
+                f"a coordinator with fencing number {self._fencing} has taken over from {number}"
+            )
+        self._fencing = number
 
     def change(self, stimulus: EpochStimulus) -> EpochStatus:
         """A coordinator asks for something, or a neighbour has told of it; UsageError if not."""
@@ -142,6 +161,9 @@ class NodeEpochs:
             log.info("epoch", extra={"broker": node.name, "status": str(status)})
         if status.phase == EpochPhase.REJOINING.value != before.phase:
             self._find_old_neighbours(status.epoch)
+            for port in list(node.ports.values()):  # They may have been away as well.
+                if isinstance(port, LinkPort):
+                    self.tell(port)
         return status
 
     def _find_old_neighbours(self, lane: int) -> None:
@@ -182,6 +204,7 @@ class NodeEpochs:
         epochs = self._node.broker.epochs
         if epochs is not None and (port.hop.lane or epochs.is_changing):
             port.put(encode(epochs.news))
+            port.flush()
 
     def on_news(self, news: EpochNews, source: Neighbour | None) -> None:
         """A neighbour tells which epochs are in use."""
@@ -190,9 +213,8 @@ class NodeEpochs:
         except UsageError as error:
             log.warning("news", extra={"broker": self._node.name, "reason": str(error)})
         port = None if source is None else self._node.ports.get(source)
-        if isinstance(port, LinkPort) and port.is_pending and self._is_expected(port.hop):
-            port.is_pending = False  # It waited for this.
-            self.tell(port)
+        if isinstance(port, LinkPort) and port.awaits_news and self._is_expected(port.hop):
+            port.awaits_news = port.is_pending = False
             self._node.stimulate(LinkUp(port.hop, port.kind))
             self.links_of(port.hop).on_attached(port, knows_us=False)
 

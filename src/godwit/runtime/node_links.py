@@ -56,7 +56,7 @@ class NodeLinks:
         lane: int = 0,
     ) -> None:
         """`addresses` are those of configured neighbours whose names are not known yet."""
-        self._lane = lane
+        self.lane = lane
         self.expected = {self._hop(name) for name in neighbours}
         """Configured neighbours, also while they are linked."""
         self._node = node
@@ -74,7 +74,7 @@ class NodeLinks:
         self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
 
     def _hop(self, name: str) -> Neighbour:
-        return Neighbour(name, self._lane)
+        return Neighbour(name, self.lane)
 
     # -- new links -----------------------------------------------------------------------------
 
@@ -121,6 +121,8 @@ class NodeLinks:
     ) -> LinkPort:
         """A neighbour that we called has answered; `known` has the stream we asked for."""
         node = self._node
+        if not node.epochs.wants(self._hop(welcome.name)):
+            raise PeerError("the epoch of the link has ended during the call")
         if known is not None and known.stream.id == welcome.stream:
             if node.ports.get(known.hop) is not known:
                 raise PeerError("the stream was given up during the call")

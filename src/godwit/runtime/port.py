@@ -420,6 +420,8 @@ class LinkPort(Port):
         """Set when the link is up, or refused."""
         self.refusal: str | None = None
         """Why the link is refused, if it is."""
+        self.awaits_news = False
+        """Its epoch is not known here: the neighbour will tell (node_epochs.py)."""
         self.has_restarted = False
         """The neighbour has failed at least once since the link was opened."""
         self.kept: list[bytes] | None = None

@@ -97,7 +97,7 @@ PHASE_CHANGES = (
         "the next epoch is committed, and this broker began to build it again after a failure",
         "goes on",
     ),
-    PhaseChange(_REJOINING, EpochEvent.TOLD, _HOLDING, "as from building to built", _SWITCHES),
+    PhaseChange(_REJOINING, EpochEvent.TOLD, _HOLDING, "neighbours have told all", _SWITCHES),
     PhaseChange(
         _HOLDING,
         EpochEvent.DRAINED,

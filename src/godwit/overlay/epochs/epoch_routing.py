@@ -189,7 +189,8 @@ class EpochRouting:
     # -- messages ------------------------------------------------------------------------------
 
     def handle(self, message: RoutingMessage, last_hop: Hop) -> Answers:
-        if self._is_single and type(message) is not Last:
+        is_neighbour = type(last_hop) is Neighbour
+        if self._is_single and not (is_neighbour and self._is_special(message, last_hop)):
             return list(self._now.handle(message, last_hop))
         if isinstance(last_hop, Neighbour):
             if isinstance(message, Last):
@@ -199,6 +200,10 @@ class EpochRouting:
         self._confirmations.request(message)
         routings = list(self._routings())
         return self._all(self._from(each, each.handle(message, last_hop)) for each in routings)
+
+    def _is_special(self, message: RoutingMessage, last_hop: Hop) -> bool:
+        """Whether a message of a neighbour is not for the only routing."""
+        return type(message) is Last or getattr(last_hop, "lane", None) != self._lane
 
     def _all(self, answers: Iterable[Answers]) -> Answers:
         return list(chain.from_iterable(answers))
@@ -458,8 +463,9 @@ class EpochRouting:
     def _go_on(self) -> Answers:
         """Take the steps that are possible now."""
         answers: Answers = []
-        is_told = self._next_is_complete and not self._confirmations.owes
-        if is_told and self._machine.permits(EpochEvent.TOLD):
+        # When it rejoins, others have what its clients held, and wait for its Last to answer.
+        is_owing = self._confirmations.owes and self._machine.phase is not EpochPhase.REJOINING
+        if self._next_is_complete and not is_owing and self._machine.permits(EpochEvent.TOLD):
             self._machine.apply(EpochEvent.TOLD)
             self._bind()
             answers += self._flipped()

@@ -2,9 +2,9 @@
 
 A random tree of live brokers in virtual time changes to other random trees while clients publish
 and move.  In a random phase of each change a broker crashes and is started again, with the
-configuration of the first tree; or a link breaks, or the coordinator crashes and goes on later.  The
-guarantee is that of `storm`; besides, a change that was not committed leaves the old shape, one that
-was committed ends in the new one, at every broker.
+configuration of the first tree; or a link breaks, or the coordinator crashes and goes on later.
+The guarantee is that of `storm`; besides, a change that was not committed leaves the old shape, and
+one that was committed ends in the new one, at every broker.
 """
 
 from __future__ import annotations
@@ -46,14 +46,13 @@ async def _storm(result: Storm, random: Random) -> Storm:
     topology = random_tree(random.randint(2, 6), random)
     result.brokers = len(topology.brokers)
     latency_s = random.choice((0.0001, 0.002, 0.02))
-    async with MemoryNetwork(
-        topology, latency_s=lambda: random.uniform(0.0, latency_s)
-    ) as network:
+    async with MemoryNetwork(topology, latency_s=lambda: random.uniform(0.0, latency_s)) as network:
         names = [f"c{number}" for number in range(random.randint(2, 5))]
         clients = [
             StormClient(name, network, random.choice(topology.brokers), random) for name in names
         ]
         for client in clients:
+            client.period_s = 10 ** random.uniform(-2.5, -1.3)
             await client.start(names)
         changes = _StormyChanges(result, network, random)
         until_s = asyncio.get_running_loop().time() + PUBLISH_S

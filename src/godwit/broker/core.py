@@ -288,9 +288,10 @@ class Broker:
             self._parts_by_lane.pop(lane, None)
             return []
         assert self.epochs is not None
-        old, self._lane = self.parts, self.epochs.status.epoch
-        self.parts = self._parts_of(Neighbour(self.name, self._lane))
-        self._parts_by_lane.pop(self._lane, None)
+        old, used = self.parts, self.epochs.status.epoch
+        self.parts = self._parts_of(Neighbour(self.name, used))
+        self._parts_by_lane.pop(used, None)
+        self._lane = used
         return [*old.end_all()]
 
     def _why_not_now(self, message: Message, hop: LocalClient | Module) -> str | None:

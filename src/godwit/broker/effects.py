@@ -115,6 +115,9 @@ class OpenLink(msgspec.Struct, frozen=True):
     is_caller: bool = True
     """False if the other end dials."""
 
+    only_asks: bool = False
+    """Only find out whether the epoch of the link is over at the other end, which dials."""
+
 
 @final
 class CloseLink(msgspec.Struct, frozen=True):

@@ -128,6 +128,9 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     is_in_use: bool = True
     """The epoch of the lane is in use; not one that is being built."""
 
+    only_asks: bool = False
+    """The other end is to dial; the caller only asks whether the epoch of the lane is over."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)

@@ -36,6 +36,7 @@ class Dialler:
         secret: str = "",
         kind: LinkKind = LinkKind.PRIMARY,
         lane: int = 0,
+        only_asks: bool = False,
     ) -> None:
         self.where = where
         self.linked = asyncio.Event()
@@ -45,6 +46,7 @@ class Dialler:
         self._secret = secret
         self._kind = kind
         self._lane = lane
+        self._only_asks = only_asks
         self.is_over = False
         """The epoch of the link is over."""
         self._link: LinkPort | None = None
@@ -120,6 +122,7 @@ class Dialler:
             is_expected=links.is_expected(self.where),
             has_given_up=links.has_given_up(self.where),
             lane=self._lane,
+            only_asks=self._only_asks,
             is_in_use=node.epochs.is_in_use(self._lane),
         )
 

@@ -31,7 +31,7 @@ from godwit.overlay.epochs.epoch_phases import EpochPhase
 from godwit.protocol.frames import Hello, encode
 from godwit.runtime.epoch_hold import EpochHold
 from godwit.runtime.giving_up import SAID_GOODBYE
-from godwit.runtime.node_links import NodeLinks
+from godwit.runtime.node_links import AlreadyLinked, NodeLinks
 from godwit.runtime.port import LinkPort, Port
 
 if TYPE_CHECKING:
@@ -126,7 +126,11 @@ class NodeEpochs:
         Raises LaneOver, and PeerError if the epoch is only being built elsewhere.
         """
         hop = hello_hop(hello)
-        if not isinstance(hop, Neighbour) or self.wants(hop):
+        if not isinstance(hop, Neighbour):
+            return False
+        if self.wants(hop):
+            if hello.only_asks:
+                raise AlreadyLinked(hello.name)
             return False
         if hello.lane < self.status.epoch:
             assert self._node.broker.epochs is not None
@@ -173,7 +177,7 @@ class NodeEpochs:
         for neighbour in sorted(self.links(lane).expected):
             if neighbour not in node.ports:
                 address = addresses.get(neighbour.name, "")
-                opened = OpenLink(neighbour.name, address, LinkKind.PRIMARY, lane)
+                opened = OpenLink(neighbour.name, address, LinkKind.PRIMARY, lane, only_asks=True)
                 asyncio.get_running_loop().call_soon(node.on_link_effect, opened)
 
     def on_flipped(self) -> None:
@@ -265,9 +269,9 @@ class NodeEpochs:
         status, lane = self.status, port.hop.lane
         if not self.knows(lane):
             return  # It has called, and we do not know why.
-        is_drained = lane == status.epoch and status.phase == EpochPhase.HOLDING.value
+        is_drained = reason.startswith(SAID_GOODBYE) and EPOCH_OVER in reason
         is_over = lane not in (status.epoch, status.next_epoch) or not self.is_in_use(lane)
-        if is_over or (is_drained and reason.startswith(SAID_GOODBYE)):
+        if is_over or is_drained:
             if port.was_attached and not port.is_pending:
                 self._node.stimulate(LinkDown(port.hop))
             port.decided.set()

@@ -183,10 +183,22 @@ class BrokerServer:
             self._tasks.append(asyncio.create_task(reporter.run()))
 
     def _dialler(
-        self, link: str, where: tuple[str, int], kind: LinkKind = LinkKind.PRIMARY, lane: int = 0
+        self,
+        link: str,
+        where: tuple[str, int],
+        kind: LinkKind = LinkKind.PRIMARY,
+        lane: int = 0,
+        only_asks: bool = False,
     ) -> Dialler:
-        opener, secret = socket_opener(*where), self._network.secret
-        return Dialler(self.node, opener, where=link, secret=secret, kind=kind, lane=lane)
+        return Dialler(
+            self.node,
+            socket_opener(*where),
+            where=link,
+            secret=self._network.secret,
+            kind=kind,
+            lane=lane,
+            only_asks=only_asks,
+        )
 
     def _on_link_effect(self, effect: LinkEffect) -> None:
         """The router opens or closes a link; the end that asks for it dials."""
@@ -196,7 +208,7 @@ class BrokerServer:
                 task = self._dialling.get(neighbour)
                 if neighbour not in self.node.ports and (task is None or task.done()):
                     where = self._address_of(effect)
-                    dialler = self._dialler(broker, where, kind, lane)
+                    dialler = self._dialler(broker, where, kind, lane, effect.only_asks)
                     self._dialling[neighbour] = asyncio.create_task(dialler.run())
             case OpenLink():
                 pass  # The other end dials.

@@ -282,7 +282,7 @@ class MemoryNetwork:
         neighbour = Neighbour(effect.broker, effect.lane)
         task = self._dialling[node.name].get(_lane_key(effect.broker, effect.lane))
         if neighbour not in node.ports and (task is None or task.done()):
-            self._dial(node.name, effect.broker, effect.lane)
+            self._dial(node.name, effect.broker, effect.lane, only_asks=effect.only_asks)
 
     def _start(self, broker: str) -> list[Dialler]:
         node = self.nodes[broker]
@@ -293,8 +293,10 @@ class MemoryNetwork:
             node.channels.start()
         return [self._dial(broker, link) for link in self._network.of(broker).links]
 
-    def _dial(self, broker: str, link: str, lane: int = 0) -> Dialler:
-        dialler = Dialler(self.nodes[broker], self._opener(link), where=link, lane=lane)
+    def _dial(self, broker: str, link: str, lane: int = 0, *, only_asks: bool = False) -> Dialler:
+        dialler = Dialler(
+            self.nodes[broker], self._opener(link), where=link, lane=lane, only_asks=only_asks
+        )
         self._dialling[broker][_lane_key(link, lane)] = asyncio.create_task(dialler.run())
         return dialler
 

@@ -28,8 +28,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import TypeAlias, assert_never
 
-from msgspec.structs import replace
-
 from godwit.broker.effects import DropLane, EpochFlipped, OpenLink, Send
 from godwit.broker.routing import (
     Answer,
@@ -98,7 +96,7 @@ class EpochRouting:
         self._now_shape: NetworkShape | None = None
         self._shape: NetworkShape | None = None
         """Of the next epoch."""
-        self._change = ""
+        self._change = self._now_change = ""
         self._ended = place.lane
         """The latest epoch that was in use, or was given up."""
         self._is_recovering = False
@@ -301,8 +299,9 @@ class EpochRouting:
 
     @property
     def news(self) -> EpochNews:
-        following = self._shape if self._machine.phase.is_committed else None
-        return EpochNews(change=self._change, now=self._now_shape, following=following)
+        if not self._machine.phase.is_committed:
+            return EpochNews(change=self._now_change, now=self._now_shape)
+        return EpochNews(change=self._change, now=self._now_shape, following=self._shape)
 
     def starts_hold(self, message: Message, last_hop: Hop) -> bool:
         """Whether this message waits for the end of the old epoch (E3)."""
@@ -379,7 +378,7 @@ class EpochRouting:
                 addresses.get(name, ""),
                 LinkKind.PRIMARY,
                 shape.epoch,
-                is_caller=name < broker or self._machine.phase is EpochPhase.REJOINING,
+                is_caller=name < broker,
             )
             for name in shape.neighbours(broker)
         ]
@@ -392,17 +391,14 @@ class EpochRouting:
         old, lane = self._now, self._lane
         self._now, self._lane = self._make(shape), shape.epoch
         self._end(shape.epoch)
-        self._change, self._now_shape = change, shape
+        self._change = self._now_change = change
+        self._now_shape = shape
         answers += [DropLane(lane), *(self._now.recovering() if self._is_recovering else ())]
         for holding in old.holdings():
             answers += self._now.handle(holding.message, holding.hop)
         for claim in old.names.sessions():
             answers += self._now.names.enter(claim)
-        return answers + [
-            replace(each, is_caller=True)
-            for each in self._open_links(shape)
-            if isinstance(each, OpenLink)
-        ]
+        return answers + self._open_links(shape)
 
     def _enter_holdings(self, routing: Routing) -> Answers:
         answers: Answers = []
@@ -430,7 +426,7 @@ class EpochRouting:
         """Back to the present epoch alone."""
         assert self._shape is not None
         self._machine.apply(event)
-        lane, self._change = self._shape.epoch, ""
+        lane, self._change = self._shape.epoch, self._now_change
         answers: Answers = [DropLane(lane), *self._confirmations.end(next_remains=False)]
         self._end(lane)
         return answers
@@ -438,7 +434,7 @@ class EpochRouting:
     def _commit(self, change: str, shape: NetworkShape) -> Answers:
         if shape.epoch <= self._lane or self._machine.phase.is_committed:
             return []
-        if change == self._change:
+        if self._next is not None and change == self._change:
             return self._flip()
         answers = self._supersede(shape)  # It has lost this change in a failure.
         self._machine.apply(EpochEvent.FLIP)
@@ -491,6 +487,7 @@ class EpochRouting:
         answers: Answers = [DropLane(self._lane), *self._confirmations.end(next_remains=True)]
         self._closing = set(self._now.neighbours) - self._gone
         self._now, self._lane, self._now_shape = self._next, self._shape.epoch, self._shape
+        self._now_change = self._change
         self._end(self._lane)
         return answers
 

@@ -1,6 +1,7 @@
 """Random overlays that change their shape under traffic: nothing goes wrong.
 
-All seeds: `godwit replay 0 --until 2000 --reshaping`, and with `--faults`.
+All seeds: `godwit replay 0 --until 2000 --reshaping`, and with `--faults`, where every other run
+has live brokers that crash (tests/testing/storms/test_reshaping_storm.py).
 """
 
 from __future__ import annotations

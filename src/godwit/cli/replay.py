@@ -20,6 +20,7 @@ from godwit.testing.random_moves import random_moves
 from godwit.testing.random_reshaping import random_reshaping
 from godwit.testing.random_runs import random_run
 from godwit.testing.storms.balancing_storm import balancing_storm
+from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
 
 
@@ -38,7 +39,7 @@ def _scenario(
     faults: bool,
 ) -> Callable[[int], RandomScenario]:
     if reshaping and not moves + membership + balancing:
-        return lambda seed: random_reshaping(seed, strategy, faults=faults)
+        return _reshaping(strategy, faults=faults)
     if moves + membership + balancing + reshaping + faults > 1:
         raise UsageError("use one of --moves, --membership, --balancing and --faults")
     if membership:
@@ -53,6 +54,18 @@ def _scenario(
         return storm
     # Every other run has brokers that crash.
     return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
+
+
+def _reshaping(strategy: Overlay, *, faults: bool) -> Callable[[int], RandomScenario]:
+    if not faults:
+        return lambda seed: random_reshaping(seed, strategy)
+    logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
+
+    def run(seed: int) -> RandomScenario:
+        """Every other run has live brokers, which crash."""
+        return reshaping_storm(seed) if seed % 2 else random_reshaping(seed, strategy, faults=True)
+
+    return run
 
 
 def replay(

@@ -40,7 +40,7 @@ class Dialler:
     ) -> None:
         self.where = where
         self.linked = asyncio.Event()
-        """Set when there has been a link."""
+        """Set when there has been a link, or none is needed any more."""
         self._node = node
         self._opener = opener
         self._secret = secret
@@ -66,6 +66,7 @@ class Dialler:
         with contextlib.suppress(_LinkOver):
             await self._supervisor.run(self._stay_linked, self._backoff)
         self.is_over = True
+        self.linked.set()
 
     async def _stay_linked(self) -> None:
         neighbour = Neighbour(self._links.name_of(self.where), self._lane)

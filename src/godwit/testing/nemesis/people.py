@@ -9,7 +9,7 @@ from typing import assert_never
 
 from godwit.content.filters import Filter
 from godwit.simulation.oracle import Oracle
-from godwit.testing.nemesis.journal import Journal
+from godwit.testing.nemesis.journal import CONTEST_S, Journal
 from godwit.testing.nemesis.lives import FENCE_FILTER, Life, LifeObserver
 from godwit.testing.nemesis.nemesis_plan import MoveStep, NemesisStep, PersonPlan
 from godwit.testing.scripts import (
@@ -22,8 +22,6 @@ from godwit.testing.scripts import (
 
 #: The number of the fence among advertisements and subscriptions.
 _FENCE = -1
-#: A client that wanted the name may have given up before it was granted.
-CONTEST_S = 15.0
 
 
 class Person:
@@ -108,6 +106,7 @@ class Person:
             if first is None:
                 return
             self._contested_s = self._journal.now_s()
+            first.record.contests_s.append(self._contested_s)
             url = self._url_of(broker)
             if await life.try_to_connect(url, broker, take_over=take_over):
                 self._journal.counts["took over"] += 1

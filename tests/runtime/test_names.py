@@ -5,30 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
 from tests.asynchronous import run, until
-from tests.runtime.scenes import (
-    NUMBERS,
-    cut,
-    numbers,
-    port_of,
-    publish,
-    publishing,
-    subscribed,
-)
+from tests.runtime.scenes import NUMBERS, numbers, publish, publishing, subscribed
 
 from godwit.broker.stimuli import LocalClient, Neighbour
-from godwit.client import Client, Events
-from godwit.client.broker_connection import BrokerPlace
+from godwit.client import Client
 from godwit.content.messages import MoveTo
 from godwit.errors import RefusedError, TakenOverError, UsageError
-from godwit.migration.move import Phase
 from godwit.overlay.topology import chain, random_tree
 from godwit.protocol.call import Call
-from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Hello
 from godwit.runtime.settings import Limits
 from godwit.testing.memory_network import MemoryNetwork
@@ -218,67 +206,6 @@ def test_a_client_that_stays_keeps_its_name() -> None:
             assert network.nodes["B3"].handled["NameClaim"] == 2, "as it left, B1 claimed again"
             await refused(network, "B3")
             await publish(feed, range(3))
-
-    run_in_virtual_time(scenario())
-
-
-def _cut_off(client: Client) -> None:
-    """End the connection to the broker that it moves to, and let it make no other one."""
-
-    async def refuse(_: Connection) -> None:
-        raise ConnectionRefusedError
-
-    move = client._mover._move
-    assert move is not None
-    move._new.places[0] = BrokerPlace("nowhere", refuse)
-    cut(move._new.connection)
-
-
-@contextlib.asynccontextmanager
-async def cut_off_while_moving() -> AsyncIterator[tuple[MemoryNetwork, Client, Events]]:
-    """A client of B3 that moves to B2, which has its subscription and no connection to it."""
-    async with (
-        MemoryNetwork(chain(3), latency_s=lambda: 0.01) as network,
-        network.connect("B3", name="feed") as feed,
-        feed.subscribe(NUMBERS) as events,
-    ):
-        await events.in_effect()
-        moving = asyncio.create_task(feed.move(network.url("B2")))
-        await until(lambda: feed.move_phase is Phase.SUBSCRIBING)
-        await until(lambda: port_of(network, "B2", "feed").stream.received > 0)
-        _cut_off(feed)
-        try:
-            yield network, feed, events
-        finally:
-            await asyncio.gather(moving, return_exceptions=True)
-
-
-def test_a_client_that_is_taken_over_while_it_moves_is_told_by_the_broker_that_it_leaves() -> None:
-    """Also if the broker of the other client dies: nobody else could tell it then."""
-
-    async def scenario() -> None:
-        async with cut_off_while_moving() as (network, feed, events):
-            other = network.connect("B1", name="feed", take_over=True)
-            calling = asyncio.create_task(other.__aenter__())
-            await until(lambda: FEED not in network.nodes["B3"].ports)
-            network.crash("B1")
-            calling.cancel()
-            await asyncio.sleep(5.0)
-            assert not feed.gaps.seen
-            with pytest.raises(TakenOverError, match="another client has taken over"):
-                await anext(events)
-
-    run_in_virtual_time(scenario())
-
-
-def test_a_client_that_moves_is_connected_if_it_is_to_the_broker_that_it_leaves() -> None:
-    async def scenario() -> None:
-        async with cut_off_while_moving() as (network, feed, events):
-            await refused(network, "B1")
-            async with publishing(network, "B1") as paul:
-                await publish(paul, range(3))
-            assert await numbers(events, 3) == [0, 1, 2]
-            assert not feed.gaps.seen
 
     run_in_virtual_time(scenario())
 

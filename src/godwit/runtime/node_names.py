@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("godwit.names")
 
 #: A session whose name another client wants counts as connected only after this time: the end of
-#: its connection, if its process has died, may be on its way.  A name that was yielded is given away
-#: after this time, if the client may still have a session at another broker.
+#: its connection, if its process has died, may be on its way.  A name that was yielded waits for as
+#: long if the client may still have a session at another broker.
 CONTEST_S = 0.2
 #: A client and its incarnation.
 CallerKey: TypeAlias = tuple[LocalClient, str]
@@ -195,7 +195,7 @@ class NodeNames:
         decided = NameDecided(contest, is_free=True)
         if is_elsewhere:
             # It may be connected to the broker that it wants to leave, which claims the name again
-            # (M3 in names.py).  Then that one decides, and can tell it.
+            # (M3 in overlay/tree/names.py).  Then that one decides, and can tell it.
             asyncio.get_running_loop().call_later(CONTEST_S, node.stimulate, decided)
         else:
             node.stimulate(decided)

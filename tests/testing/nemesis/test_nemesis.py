@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 
 import pytest
 
@@ -22,7 +21,13 @@ from godwit.testing.nemesis.journal import (
     ToldGap,
 )
 from godwit.testing.nemesis.judgement import BRIDGE_S, SUBSCRIBER_LATE_S, judge
-from godwit.testing.nemesis.nemesis_plan import BURST_S, EVERY_S, EXTRA, draw_plan
+from godwit.testing.nemesis.nemesis_plan import (
+    BURST_S,
+    EVERY_S,
+    EXTRA,
+    draw_plan,
+    planned_faults,
+)
 from godwit.testing.nemesis.seeds import replay_command, run_seed
 
 SHORT_S = 5.0
@@ -38,8 +43,13 @@ def test_a_seed_is_a_plan() -> None:
 
 
 def test_every_kind_happens_five_hundred_times_in_two_hundred_seeds() -> None:
-    per_pair = Counter(fault.kind for seed in (2, 3) for fault in draw_plan(seed).faults)
-    assert {kind: per_pair[kind] for kind in NETWORK_KINDS if 100 * per_pair[kind] < 500} == {}
+    """Some of those that happen to clients find them down: a fifth, on a very busy machine."""
+    planned = planned_faults(range(2, 4))  # A patient run and another one.
+    assert planned == planned_faults(range(102, 104)), "each pair of runs has as many"
+    wanted = {kind: 700 if kind.value in OF_CLIENTS else 520 for kind in NETWORK_KINDS}
+    assert {
+        kind: planned[kind] for kind in NETWORK_KINDS if 100 * planned[kind] < wanted[kind]
+    } == {}
 
 
 def test_plans_have_five_to_nine_brokers() -> None:

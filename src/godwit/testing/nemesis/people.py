@@ -10,7 +10,7 @@ from typing import assert_never
 from godwit.content.filters import Filter
 from godwit.simulation.oracle import Oracle
 from godwit.testing.nemesis.journal import CONTEST_S, Journal
-from godwit.testing.nemesis.lives import FENCE_FILTER, Life, LifeObserver
+from godwit.testing.nemesis.lives import FENCE_FILTER, POLL_S, Life, LifeObserver
 from godwit.testing.nemesis.nemesis_plan import MoveStep, NemesisStep, PersonPlan
 from godwit.testing.scripts import (
     AdvertiseStep,
@@ -116,6 +116,13 @@ class Person:
                 await self._continue_as(life)
             else:
                 self._journal.counts["refused"] += 1
+
+    async def is_up(self, *, within_s: float) -> bool:
+        """Whether it is connected, or will be before long."""
+        until_s = self._journal.now_s() + within_s
+        while self.life is None and self._journal.now_s() < until_s:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)
+        return self.life is not None
 
     async def is_alone(self, broker: str) -> bool:
         """Whether a second client of this name is refused, as it must be when all is quiet."""

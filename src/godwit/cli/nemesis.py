@@ -42,6 +42,9 @@ def nemesis(
             help="Let the data cluster, the coordinator and the disk fail instead.  Slow.",
         ),
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count the faults that are planned, by kind.")
+    ] = False,
     stories: Annotated[
         Path | None, typer.Option(help="Folder for the whole stories of runs with violations.")
     ] = None,
@@ -56,6 +59,9 @@ def nemesis(
 
     wanted = _kinds(kinds, services=services)
     seeds = range(seed, seed + 1 if until is None else until)
+    if dry_run:
+        _count(seeds, seconds, wanted, services=services)
+        return
     if FaultKind.CLOCK in wanted and not services and library() is None:
         typer.echo(MISSING, err=True)
     with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -77,6 +83,19 @@ def nemesis(
     typer.echo(str(summary))
     if summary.flawed:
         raise typer.Exit(code=1)
+
+
+def _count(seeds: range, seconds: float, kinds: tuple[FaultKind, ...], *, services: bool) -> None:
+    from godwit.testing.nemesis.nemesis_plan import planned_faults  # noqa: PLC0415
+
+    if services:
+        raise UsageError(
+            "--dry-run counts faults of brokers, links and clients; services fail until the time is"
+            " over, so their faults are counted when they have happened: leave one option out"
+        )
+    planned = planned_faults(seeds, seconds=seconds, kinds=kinds)
+    for kind in kinds:
+        typer.echo(f"{kind.value} {planned[kind]}")
 
 
 def _kinds(names: str, *, services: bool) -> tuple[FaultKind, ...]:

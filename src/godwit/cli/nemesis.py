@@ -53,16 +53,28 @@ def nemesis(
 
     Each seed is a run of 5 to 9 broker processes.  The exit code is 1 if a promise was broken.
     """
-    from godwit.testing.nemesis.clocks import MISSING, library  # noqa: PLC0415
-    from godwit.testing.nemesis.fault_kinds import FaultKind  # noqa: PLC0415
-    from godwit.testing.nemesis.seeds import replay_command, run_seeds  # noqa: PLC0415
-
     wanted = _kinds(kinds, services=services)
     seeds = range(seed, seed + 1 if until is None else until)
     if dry_run:
         _count(seeds, seconds, wanted, services=services)
-        return
-    if FaultKind.CLOCK in wanted and not services and library() is None:
+    else:
+        _run(seeds, seconds, wanted, services=services, jobs=jobs, stories=stories)
+
+
+def _run(
+    seeds: range,
+    seconds: float,
+    kinds: tuple[FaultKind, ...],
+    *,
+    services: bool,
+    jobs: int,
+    stories: Path | None,
+) -> None:
+    from godwit.testing.nemesis.clocks import MISSING, library  # noqa: PLC0415
+    from godwit.testing.nemesis.fault_kinds import FaultKind  # noqa: PLC0415
+    from godwit.testing.nemesis.seeds import replay_command, run_seeds  # noqa: PLC0415
+
+    if FaultKind.CLOCK in kinds and not services and library() is None:
         typer.echo(MISSING, err=True)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("live networks", total=len(seeds))
@@ -72,12 +84,12 @@ def nemesis(
             typer.echo(_line(result))
             if not result.is_flawless:
                 command = replay_command(
-                    result.seed, seconds=seconds, kinds=wanted, services=services
+                    result.seed, seconds=seconds, kinds=kinds, services=services
                 )
                 _tell(result, command, stories)
 
         running = run_seeds(
-            seeds, seconds=seconds, kinds=wanted, services=services, jobs=jobs, on_result=on_result
+            seeds, seconds=seconds, kinds=kinds, services=services, jobs=jobs, on_result=on_result
         )
         summary = asyncio.run(running)
     typer.echo(str(summary))

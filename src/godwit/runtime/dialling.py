@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from godwit.broker.stimuli import LinkKind
-from godwit.errors import PeerError
+from godwit.errors import GodwitError, PeerError
 from godwit.protocol.backoff import Backoff
 from godwit.protocol.call import Call, CycleError, LinkedError, Opener
 from godwit.protocol.connection import Connection
@@ -55,6 +55,13 @@ class Dialler:
 
     async def _stay_linked(self) -> None:
         try:
+            await self._be_linked()
+        except (GodwitError, OSError) as error:
+            self._node.links.on_trouble(self.where, str(error) or type(error).__name__)
+            raise
+
+    async def _be_linked(self) -> None:
+        try:
             link = await self._call()
             await self._in_use(link)
         except CycleError as error:
@@ -66,6 +73,7 @@ class Dialler:
                 raise
             link = found
         self._refusal = ""
+        self._node.links.on_trouble(self.where, "")
         self._supervisor.recover()
         self._backoff.reset()
         self.linked.set()

@@ -208,6 +208,8 @@ class NameContest(msgspec.Struct, frozen=True):
 
     holder: NameClaim
     request: NameRequest
+    has_turned: bool = False
+    """Whether the holder was at another broker before: it may still have a session there."""
 
 
 @final

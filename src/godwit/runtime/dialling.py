@@ -7,7 +7,7 @@ import contextlib
 import logging
 
 from godwit.broker.stimuli import LinkKind, Neighbour
-from godwit.errors import PeerError
+from godwit.errors import GodwitError, PeerError
 from godwit.protocol.backoff import Backoff
 from godwit.protocol.call import Call, CycleError, LaneOverError, LinkedError, Opener
 from godwit.protocol.connection import Connection
@@ -73,6 +73,13 @@ class Dialler:
         if not self._node.epochs.wants(neighbour):
             raise _LinkOver
         try:
+            await self._be_linked(neighbour)
+        except (GodwitError, OSError) as error:
+            self._links.on_trouble(self.where, str(error) or type(error).__name__)
+            raise
+
+    async def _be_linked(self, neighbour: Neighbour) -> None:
+        try:
             link = await self._call()
             await self._in_use(link)
         except LaneOverError as error:
@@ -87,6 +94,7 @@ class Dialler:
                 raise
             link = found
         self._refusal = ""
+        self._links.on_trouble(self.where, "")
         self._supervisor.recover()
         self._backoff.reset()
         self.linked.set()

@@ -25,7 +25,7 @@ from godwit.overlay.link_states import Letters, LinkStates
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Goodbye, Hello, Welcome, encode
 from godwit.runtime.giving_up import loss_of
-from godwit.runtime.port import LinkPort
+from godwit.runtime.port import LinkPort, because
 
 if TYPE_CHECKING:
     from godwit.runtime.broker_node import BrokerNode
@@ -70,6 +70,8 @@ class NodeLinks:
         """Names and addresses of configured neighbours that have not been linked or given up."""
         self._given_up: set[str] = set()
         """Names and addresses of neighbours whose links were up or awaited, and are no longer."""
+        self._troubles: dict[str, str] = {}
+        """Why the last call has failed, by name or address of a neighbour that is called."""
         self._states = LinkStates(node.name, self._awaited)
         self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
 
@@ -147,6 +149,15 @@ class NodeLinks:
         if welcome.turn:
             self._perform(self._proposals.dialled(hop.name, welcome.turn))
         return port
+
+    def on_trouble(self, where: str, trouble: str) -> None:
+        """A call has failed, or with "" has not: this is the reason if the link is given up."""
+        self._troubles[where] = trouble
+        for port in self._node.ports.values():
+            if not isinstance(port, LinkPort) or port.hop.lane != self.lane:
+                continue
+            if where in (port.hop.name, port.dialled_at):
+                port.trouble = trouble
 
     def on_refused(self, where: str) -> None:
         """A link that we made would close a cycle: its ends are linked otherwise."""
@@ -238,10 +249,10 @@ class NodeLinks:
     def give_up_expected(self) -> None:
         """Configured links that have not been up by now are not waited for any longer."""
         limit_s = self._node.limits.link_s
-        loss = Loss(self._node.now_s() - limit_s, f"no link within {limit_s:g} s")
         for link in list(self._awaited):
-            log.warning("gave up", extra={"neighbour": link, "reason": loss.reason})
-            self._give_up(link, loss)
+            reason = because(f"no link within {limit_s:g} s", self._troubles.get(link, ""))
+            log.warning("gave up", extra={"neighbour": link, "reason": reason})
+            self._give_up(link, Loss(self._node.now_s() - limit_s, reason))
 
     def _give_up(self, link: str, loss: Loss | None = None) -> None:
         """Without `loss` nothing is missing: its ends are linked otherwise."""

@@ -355,7 +355,8 @@ class Names:
     def _pass_on(self, request: NameRequest, known: NameEntry) -> Answers:
         """Towards the holder, or to the driver of this broker if it is here."""
         if isinstance(known.last_hop, LocalClient):
-            return [NameContested(known.last_hop, NameContest(known.claim, request))]
+            contest = NameContest(known.claim, request, known.has_turned)
+            return [NameContested(known.last_hop, contest)]
         assert isinstance(known.last_hop, Neighbour), "modules have names of their own"
         if known.last_hop in self._away or len(request.way) >= WAY_MAX:
             # Its broker has failed, or the network is in parts: the holder is away.

@@ -5,7 +5,8 @@
     ResyncDone                   behind all that: what was not repeated is withdrawn
 
 Until then neighbours keep what they have from the broker, and what they have for it.  A restarted
-broker sends NOT_ALL to neighbours that do not remember it: they may have restarted as well.
+broker sends NOT_ALL to neighbours that do not remember it: they may have restarted as well.  So it
+does to one that restarts meanwhile, which learns by it that clients may remember an earlier run.
 
 A broker has sent a neighbour everything if its clients had time to reconnect, and each of its
 other neighbours has sent it everything.  That ends at the leaves of the tree, also when several

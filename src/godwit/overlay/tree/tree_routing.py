@@ -205,6 +205,8 @@ class TreeRouting:
             if link.was_sent(interest):
                 answers.append(Send(neighbour, interest.subscription))
         self._resync.begin(neighbour)
+        if self._is_recovering:  # It may have failed before: this broker would not remember.
+            answers.append(Send(neighbour, NOT_ALL))
         answers += self.names.link_restarted(neighbour)
         return [*answers, *self._presence.link_up(neighbour), *self._resync.due()]
 
@@ -480,8 +482,6 @@ class TreeRouting:
         subscription = entry.subscription
         notice = SubscriptionInEffect(id=subscription.id, edition=subscription.edition)
         return [_answer(to, notice)]
-
-    # -- display and checks --------------------------------------------------------------------
 
     def tables(self) -> Tables:
         return tables_of(self._advertisements, self._interests, self._links)

@@ -277,7 +277,8 @@ class Life:
             if told != gap:
                 self.journal.problem(f"{self.key} was told {told}, and iterates over {gap}")
             key = (gap.reason, gap.broker, gap.since_s)
-            self.record.on_gap(ToldGap(gap.broker, key, at_s), is_over=gap.is_over)
+            told_gap = ToldGap(gap.broker, key, at_s, reason=gap.reason)
+            self.record.on_gap(told_gap, is_over=gap.is_over)
             self.journal.note(f"{self.key} is told: {gap}")
 
     # -- the end -------------------------------------------------------------------------------

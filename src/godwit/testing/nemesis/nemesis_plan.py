@@ -6,7 +6,8 @@ machine.  A seed that has found something is therefore run several times.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
@@ -125,6 +126,14 @@ def draw_plan(
         people=people,
         faults=tuple(sorted(faults.planned, key=lambda fault: fault.at_s)),
     )
+
+
+def planned_faults(
+    seeds: Iterable[int], *, seconds: float = 30.0, kinds: Collection[FaultKind] = NETWORK_KINDS
+) -> Counter[FaultKind]:
+    """How often each kind is planned in these runs, without running them."""
+    plans = (draw_plan(seed, seconds=seconds, kinds=kinds) for seed in seeds)
+    return Counter(fault.kind for plan in plans for fault in plan.faults)
 
 
 class _Faults:

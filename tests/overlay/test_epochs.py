@@ -156,7 +156,7 @@ def test_a_broker_that_lost_the_next_epoch_rejoins_it() -> None:
     routing = broker()
     routing.handle(WANTS, ALICE)
     answers = routing.change_epoch(FLIP)
-    assert answers == [OpenLink("C", "", LinkKind.PRIMARY, 1)]
+    assert answers == [OpenLink("C", "", LinkKind.PRIMARY, 1, is_caller=False)]
     assert routing.status.phase == EpochPhase.REJOINING.value
     routing.link_up(C1, LinkKind.PRIMARY)
     routing.handle(DONE, C1)

@@ -42,8 +42,8 @@ RESTART_S = 1.0
 #: rest and delivers.  If something failed all the time, nothing would be in effect.
 EVERY_S = 10.0
 BURST_S = 5.0
-#: So much later some brokers start.  Clients may have their names a second after the start, and need
-#: a moment to publish, if things come into effect too early.
+#: So much later some brokers start.  Clients have their names a second after the start, and publish
+#: a moment later, if things come into effect too early.
 LATE_S = (1.5, 4.0)
 #: How far a clock is set, at most; brokers and clients have no bound for that.
 CLOCK_S = 3_600.0

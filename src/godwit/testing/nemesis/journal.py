@@ -71,6 +71,10 @@ class LifeRecord:
             gap.over_s = gap.told_s if is_over else inf
             self.gaps.append(gap)
 
+    def was_told(self, broker: str, since_s: float) -> bool:
+        """Whether it was told since then that this broker is lost."""
+        return any(gap.broker == broker and gap.told_s >= since_s for gap in self.gaps)
+
     def brokers_between(self, from_s: float, until_s: float) -> set[str]:
         found = {broker for at_s, broker in self.brokers if from_s < at_s <= until_s}
         before = [broker for at_s, broker in self.brokers if at_s <= from_s]

@@ -4,12 +4,14 @@ Beyond the thesis.  A plan is better if it has fewer brokers, or as many and les
 
     1  the brokers that serve subscriptions connect each other, without brokers that only forward
     2  a broker is emptied: its units go where they add the least input, in parts if need be; the
-       least loaded first
+       least loaded first.  What units in parts add to links needs room, too, so this is tried with
+       more and more of every broker left free
     3  a unit, a part of one, or all with its profile move to the broker where that saves the most
        input
 
 After each broker that could be emptied, and at the end, trees are built as the algorithm of the
-plan does it and as in 1.  The best plan of all is kept: the result is never worse than the start.
+plan does it, as in 1, and as in direct_links.py.  The best plan of all is kept: the result is never
+worse than the start.
 
 Tested   tests/policies/allocation/test_plan_improvement.py.
 
@@ -19,19 +21,24 @@ I1  Every broker is within its capacity after each step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from random import Random
 
 from godwit.policies.allocation.capacity import BrokerFill, UnallocatableError
+from godwit.policies.allocation.direct_links import direct_trees, score, serving
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.layer_joining import joined
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_layers import Layers
 from godwit.policies.allocation.overlay_tree import OverlayTree
+from godwit.policies.allocation.publisher_placement import BrokerLimits
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 #: What a move must save, so that rounding does not count as progress.
 LEAST_PER_S = 1e-9
+#: Shares of each broker that are left free when another is emptied.
+LEFT_FREE = (0.0, 0.003, 0.01, 0.03)
 #: Units that may be tried in a row without success before the search ends.
 PATIENCE = 200
 
@@ -56,25 +63,16 @@ class PlanImprovement:
 
     def improved(self, start: ExpectedTraffic) -> tuple[ExpectedTraffic, tuple[str, ...]]:
         best = start
-        fills = self._fills(start.tree)
+        fills = serving(start.tree, self._problem.table)
         if self._may_go_on():
             best = self._best(best, fills, "brokers that only forwarded are released")
-        while self._may_go_on() and (fewer := self._emptied(fills)) is not None:
-            fills = fewer
-            best = self._best(best, fills, "the load of a broker was spread over others")
+        while self._may_go_on() and (fewer := self._fewer(best, fills)) is not None:
+            best, fills = fewer
         if self._save_input(fills):
             best = self._best(best, fills, "units moved to where more of their traffic is")
         return best, tuple(self._notes)
 
     # -- trees ---------------------------------------------------------------------------------
-
-    def _fills(self, tree: OverlayTree) -> list[BrokerFill]:
-        table = self._problem.table
-        return [
-            BrokerFill(tree.brokers[name], table, tree.served[name])
-            for name in tree.order
-            if tree.served[name]
-        ]
 
     def _best(
         self, best: ExpectedTraffic, fills: Sequence[BrokerFill], note: str
@@ -82,7 +80,7 @@ class PlanImprovement:
         """The best so far and of the trees over these brokers."""
         for tree in self._trees(fills):
             found = self._finish(tree)
-            if score(found) < score(best):
+            if score(found) < score(best) and BrokerLimits(found).hold:
                 before, after = score(best), score(found)
                 self._notes.append(
                     f"{note}: {before[0]} brokers and {before[1]:.4g} publications/s, "
@@ -98,32 +96,54 @@ class PlanImprovement:
             yield tree
         used = {fill.broker.id for fill in fills}
         free = [broker for broker in self._problem.brokers if broker.id not in used]
-        try:
+        with suppress(UnallocatableError):
             yield construct(fills, free, self._allocate, table, self._factory)
-        except UnallocatableError:
-            return
+        yield from direct_trees(fills)
 
     # -- fewer brokers -------------------------------------------------------------------------
 
-    def _emptied(self, fills: Sequence[BrokerFill]) -> list[BrokerFill] | None:
+    def _fewer(
+        self, best: ExpectedTraffic, fills: Sequence[BrokerFill]
+    ) -> tuple[ExpectedTraffic, list[BrokerFill]] | None:
+        """A plan with one broker less; else the same load on one broker less, if that is found."""
+        note = "the load of a broker was spread over others"
+        first: list[BrokerFill] | None = None
+        for left_free in LEFT_FREE:
+            emptied = self._emptied(fills, left_free)
+            if emptied is None:
+                break
+            first = first or emptied
+            found = self._best(best, emptied, note)
+            if found is not best:
+                return found, emptied
+        return None if first is None else (best, first)
+
+    def _emptied(self, fills: Sequence[BrokerFill], left_free: float) -> list[BrokerFill] | None:
         """The same load on one broker less, if that is found."""
         for fill in sorted(fills, key=lambda fill: (fill.bandwidth_bytes_s, fill.broker.id)):
             if not self._may_go_on():
                 return None
             others = [self._copy(other) for other in fills if other is not fill]
-            if self._spread(fill.units, others):
+            if self._spread(fill.units, others, left_free):
                 return others
         return None
 
     def _copy(self, fill: BrokerFill) -> BrokerFill:
         return BrokerFill(fill.broker, self._problem.table, fill.units)
 
-    def _spread(self, units: Sequence[AllocationUnit], fills: Sequence[BrokerFill]) -> bool:
+    def _spread(
+        self, units: Sequence[AllocationUnit], fills: Sequence[BrokerFill], left_free: float
+    ) -> bool:
         """Put units where they add the least input; a unit that fits nowhere is taken apart."""
         waiting = sorted(units, key=lambda unit: unit.bandwidth_bytes_s)
+
+        def has_room(fill: BrokerFill, unit: AllocationUnit) -> bool:
+            sent = fill.bandwidth_bytes_s + unit.bandwidth_bytes_s
+            return sent < (1 - left_free) * fill.broker.output_bandwidth_bytes_s and fill.fits(unit)
+
         while waiting:
             unit = waiting.pop()
-            open_ = [fill for fill in fills if fill.fits(unit)]
+            open_ = [fill for fill in fills if has_room(fill, unit)]
             if open_:
                 min(open_, key=lambda fill: (fill.added_per_s(unit), fill.broker.order)).add(unit)
             elif unit.parts:
@@ -179,11 +199,6 @@ class PlanImprovement:
             same = [other for other in rest if other.profile.key == key]
             return [unit, *same], [other for other in rest if other.profile.key != key]
         return [unit], rest
-
-
-def score(traffic: ExpectedTraffic) -> tuple[int, float]:
-    """Lower is better."""
-    return len(traffic.tree.order), traffic.total_input_per_s * (1 - 1e-12)
 
 
 def within(settings_s: float, steps: int, clock: Callable[[], float]) -> Callable[[], bool]:

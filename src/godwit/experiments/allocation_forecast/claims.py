@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from godwit.experiments.allocation.claims import Measured
 from godwit.experiments.allocation.runs import BEST
 from godwit.experiments.allocation.setups import LATER, PROFILED
 from godwit.experiments.allocation.shared_claims import ABOVE_BOUND, OWN, WITHIN
@@ -13,8 +14,8 @@ PREDICTED = (
 )  # fmt: skip
 
 
-def _largest(measure: str, quotes: str, results: Results) -> float:
-    return max(results.where(quotes=quotes).values(measure))
+def _largest(measure: str, quotes: str) -> Measured:
+    return lambda results: max(results.where(quotes=quotes).values(measure))
 
 
 def _none_unforeseen(results: Results) -> bool:
@@ -34,12 +35,7 @@ CLAIMS = (
             f"plan-1 {quotes}, {what}", f"The {what} of every broker is as predicted, {quotes}"
             " quotes",
             OWN,
-            Agreement(
-                WITHIN,
-                lambda results, measure=f"error_{measure}_max", quotes=quotes: _largest(
-                    measure, quotes, results
-                ),
-            ),
+            Agreement(WITHIN, _largest(f"error_{measure}_max", quotes)),
         )
         for quotes in (PROFILED, LATER)
         for what, measure in PREDICTED

@@ -4,8 +4,7 @@ Beyond the thesis.  A plan is better if it has fewer brokers, or as many and les
 
     1  the brokers that serve subscriptions connect each other, without brokers that only forward
     2  a broker is emptied: its units go where they add the least input, in parts if need be; the
-       least loaded first.  What units in parts add to links needs room, too, so this is tried with
-       more and more of every broker left free
+       least loaded first
     3  a unit, a part of one, or all with its profile move to the broker where that saves the most
        input
 
@@ -37,8 +36,6 @@ from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 #: What a move must save, so that rounding does not count as progress.
 LEAST_PER_S = 1e-9
-#: Shares of each broker that are left free when another is emptied.
-LEFT_FREE = (0.0, 0.003, 0.01, 0.03)
 #: Units that may be tried in a row without success before the search ends.
 PATIENCE = 200
 
@@ -66,8 +63,9 @@ class PlanImprovement:
         fills = serving(start.tree, self._problem.table)
         if self._may_go_on():
             best = self._best(best, fills, "brokers that only forwarded are released")
-        while self._may_go_on() and (fewer := self._fewer(best, fills)) is not None:
-            best, fills = fewer
+        while self._may_go_on() and (fewer := self._emptied(fills)) is not None:
+            fills = fewer
+            best = self._best(best, fills, "the load of a broker was spread over others")
         if self._save_input(fills):
             best = self._best(best, fills, "units moved to where more of their traffic is")
         return best, tuple(self._notes)
@@ -102,48 +100,25 @@ class PlanImprovement:
 
     # -- fewer brokers -------------------------------------------------------------------------
 
-    def _fewer(
-        self, best: ExpectedTraffic, fills: Sequence[BrokerFill]
-    ) -> tuple[ExpectedTraffic, list[BrokerFill]] | None:
-        """A plan with one broker less; else the same load on one broker less, if that is found."""
-        note = "the load of a broker was spread over others"
-        first: list[BrokerFill] | None = None
-        for left_free in LEFT_FREE:
-            emptied = self._emptied(fills, left_free)
-            if emptied is None:
-                break
-            first = first or emptied
-            found = self._best(best, emptied, note)
-            if found is not best:
-                return found, emptied
-        return None if first is None else (best, first)
-
-    def _emptied(self, fills: Sequence[BrokerFill], left_free: float) -> list[BrokerFill] | None:
+    def _emptied(self, fills: Sequence[BrokerFill]) -> list[BrokerFill] | None:
         """The same load on one broker less, if that is found."""
         for fill in sorted(fills, key=lambda fill: (fill.bandwidth_bytes_s, fill.broker.id)):
             if not self._may_go_on():
                 return None
             others = [self._copy(other) for other in fills if other is not fill]
-            if self._spread(fill.units, others, left_free):
+            if self._spread(fill.units, others):
                 return others
         return None
 
     def _copy(self, fill: BrokerFill) -> BrokerFill:
         return BrokerFill(fill.broker, self._problem.table, fill.units)
 
-    def _spread(
-        self, units: Sequence[AllocationUnit], fills: Sequence[BrokerFill], left_free: float
-    ) -> bool:
+    def _spread(self, units: Sequence[AllocationUnit], fills: Sequence[BrokerFill]) -> bool:
         """Put units where they add the least input; a unit that fits nowhere is taken apart."""
         waiting = sorted(units, key=lambda unit: unit.bandwidth_bytes_s)
-
-        def has_room(fill: BrokerFill, unit: AllocationUnit) -> bool:
-            sent = fill.bandwidth_bytes_s + unit.bandwidth_bytes_s
-            return sent < (1 - left_free) * fill.broker.output_bandwidth_bytes_s and fill.fits(unit)
-
         while waiting:
             unit = waiting.pop()
-            open_ = [fill for fill in fills if has_room(fill, unit)]
+            open_ = [fill for fill in fills if fill.fits(unit)]
             if open_:
                 min(open_, key=lambda fill: (fill.added_per_s(unit), fill.broker.order)).add(unit)
             elif unit.parts:

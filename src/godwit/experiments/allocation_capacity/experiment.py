@@ -83,8 +83,8 @@ where XOR needs more. 55% is not reached with any capacity; the highest rate is 
 
 R30: a random tree of 80 brokers has one with many links, over which it sends up to all quotes: it
 is overloaded if a broker may send 250 or less. PAIRWISE-K puts clusters that fill most of a broker
-at random ones, where others meet them or pass: up to 150. So R30 and R2 belong to brokers that may send two to five times
-all quotes, and R1 and R6 to brokers that may send ten times as many (`allocation-homogeneous`): no
-capacity explains all claims.
+at random ones, where others meet them or pass: up to 150. So R30 and R2 belong to
+brokers that may send two to five times all quotes, and R1 and R6 to brokers that may send ten times
+as many (`allocation-homogeneous`): no capacity explains all claims.
 """,
 )

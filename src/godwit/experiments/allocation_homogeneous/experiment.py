@@ -77,9 +77,9 @@ then a stock fills two thirds of a broker, and CRAM-IOU needs more brokers than 
 32). With unequal brokers R30 holds but for one case: `allocation-heterogeneous`.
 
 plan-3: the bound is 10 and 13 brokers with 6,000 and 8,000 subscriptions, plans of the thesis have
-11 and 14. CRAM moves a stock as a whole, and three fill a broker to 97%; 40 stocks need a fourteenth
-broker. The bounds are tight: the scheme with the fewest brokers and local search (`plan` = best in
-`allocation-forecast`) have 10 and 13.
+11 and 14. CRAM moves a stock as a whole, and three fill a broker to 97%; 40 stocks need a
+fourteenth broker. The bounds are tight: the scheme with the fewest brokers and local search (`plan`
+= best in `allocation-forecast`) have 10 and 13.
 
 Predictions: the largest error of any broker of FBF, BIN PACKING and CRAM-IOU is 2.3% of the input
 rate, 4.0% of the output bandwidth and 4.0% of the message rate.

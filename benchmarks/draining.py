@@ -6,8 +6,8 @@
 
 Broker processes in a tree with a coordinator process; publishers at a steady rate; all clients and
 the oracle are in this process.  It reports what the commands `godwit network drain` and `restart`
-report: how long it took, how many clients moved, and the longest time in which a subscriber got
-nothing.  The exit code is 1 if a delivery was lost, twice or out of order, if a client did not
+report: how long it took, how many clients moved; and how long deliveries took meanwhile, from the
+publisher to the application.  The exit code is 1 if a delivery was lost, twice or out of order, if a client did not
 move, or if a drain took more than twice the time that its pace allows.
 """
 
@@ -21,7 +21,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -52,21 +51,23 @@ GROUPS = 100
 
 
 class Watch(Observer):
-    """When each subscriber got something."""
+    """How long deliveries took, and when they came."""
 
     def __init__(self) -> None:
-        self.times_s: dict[str, list[float]] = {}
+        self._published_s: dict[tuple[str, int], float] = {}
+        self._delays_s: list[tuple[float, float]] = []
+
+    def on_published(self, publication: Publication, now_s: float) -> None:
+        self._published_s[publication.publisher, publication.sequence] = now_s
 
     def on_delivered(
         self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
     ) -> None:
-        for client in clients:
-            self.times_s.setdefault(client, []).append(now_s)
+        start_s = self._published_s[publication.publisher, publication.sequence]
+        self._delays_s += [(now_s, now_s - start_s)] * len(clients)
 
-    def longest_gaps_s(self, since_s: float) -> list[float]:
-        """Of each subscriber, since a time."""
-        times = [[t for t in each if t >= since_s] for each in self.times_s.values()]
-        return [max(b - a for a, b in pairwise(each)) for each in times if len(each) > 1]
+    def delays_s(self, since_s: float) -> list[float]:
+        return [delay_s for at_s, delay_s in self._delays_s if at_s >= since_s]
 
 
 class Scene:
@@ -98,18 +99,18 @@ class Scene:
             await asyncio.sleep(0.2)
             which = network_api.WhichChange(change.number)
             change = await self.caller.call(network_api.CHANGE, which)
-        await asyncio.sleep(2.0)  # Gaps that are not over yet.
+        await asyncio.sleep(2.0)  # Deliveries that are late.
         took_s = (change.ended_s or 0.0) - change.asked_s
         moved = sum(step.moved for step in change.steps)
-        gaps = self.watch.longest_gaps_s(start_s)
+        delays = self.watch.delays_s(start_s)
         self.console.print(
             f"{kind.value} {', '.join(brokers)}: {change.state.value} in {took_s:.1f} s,"
             f" {moved} moves at {per_s:g} per second {change.because}"
         )
-        if gaps:
+        if delays:
             self.console.print(
-                f"  longest gap of a subscriber: p50 {quantile(gaps, 0.5):.2f} s,"
-                f" p99 {quantile(gaps, 0.99):.2f} s, worst {max(gaps):.2f} s"
+                f"  delay of {len(delays):,} deliveries: p50 {1e3 * quantile(delays, 0.5):.0f} ms,"
+                f" p99 {1e3 * quantile(delays, 0.99):.0f} ms, worst {1e3 * max(delays):.0f} ms"
             )
         self.is_good &= change.state is ChangeState.DONE
         return change

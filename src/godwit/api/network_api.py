@@ -101,12 +101,13 @@ class ClientNames(msgspec.Struct, frozen=True):
     away: list[str]
 
 
-Command = Literal["drain", "undrain", "restart", "leave", "forget"]
+Command = Literal["obey", "drain", "undrain", "restart", "leave", "forget"]
 
 
 class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a coordinator orders a broker to do.
 
+    obey     this coordinator is in charge, as at the beginning of a change
     drain    admit no new clients; undrain: admit them again
     restart  end without a goodbye, for a successor; nothing is lost if it is started again at once
     leave    say goodbye for good and end; refused while there are clients, or several links

@@ -116,6 +116,7 @@ class ChangeRunner:
     async def _carry_out(self) -> tuple[ChangeState, str]:
         changes = self._core.changes
         change = self._change
+        await self._announce()
         for index, step in enumerate(change.steps):
             if step.ended_s is not None:
                 continue
@@ -135,6 +136,17 @@ class ChangeRunner:
             return ChangeState.TAKEN_BACK, "aborted"
         left = [s.says for s in self._change.steps if s.state is StepState.INCOMPLETE]
         return ChangeState.DONE, "; ".join(left)
+
+    async def _announce(self) -> None:
+        """Tell all brokers who is in charge: none obeys a former coordinator from now on."""
+        live = self._core.registry.live(time.time())
+        told = await asyncio.gather(
+            *(self._order(broker, "obey", within_s=ACCOUNT_S) for broker in live),
+            return_exceptions=True,
+        )
+        for error in told:
+            if isinstance(error, GodwitError) and _is_superseded(error):
+                raise error
 
     @property
     def _change(self) -> NetworkChange:

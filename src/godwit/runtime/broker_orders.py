@@ -145,6 +145,8 @@ class BrokerOrders:
         self.check(order.authority, order.command)
         is_repeated = order.command == "drain" and self.node.is_draining
         match order.command:
+            case "obey":
+                pass
             case "drain":
                 self.drain(order.reason)
             case "undrain":

@@ -7,8 +7,8 @@
 Broker processes in a tree with a coordinator process; publishers at a steady rate; all clients and
 the oracle are in this process.  It reports what the commands `godwit network drain` and `restart`
 report: how long it took, how many clients moved; and how long deliveries took meanwhile, from the
-publisher to the application.  The exit code is 1 if a delivery was lost, twice or out of order, if a client did not
-move, or if a drain took more than twice the time that its pace allows.
+publisher to the application.  The exit code is 1 if a delivery was lost, twice or out of order, if
+a client did not move, or if a drain took more than twice the time that its pace allows.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from godwit.errors import RefusedError
 from godwit.http.errors import RestError
 from godwit.http.http_client import HttpClient
 from godwit.overlay.topology import chain, star
-from godwit.runtime.settings import BrokerSettings
+from godwit.runtime.settings import BrokerSettings, NetworkSettings
 
 #: Clients of the broker that is changed.
 MANY = 30
@@ -233,9 +233,19 @@ def test_what_is_not_possible_is_refused_with_the_reason(
     run(scenario(), within_s=60.0)
 
 
+def called_by_b1(settings: NetworkSettings) -> NetworkSettings:
+    """B1 dials B4: it must not go on with that when B4 has left."""
+    links = {"B1": ["B4"], "B4": list[str]()}
+    brokers = [
+        msgspec.structs.replace(each, links=links.get(each.id, each.links))
+        for each in settings.broker
+    ]
+    return msgspec.structs.replace(settings, broker=brokers)
+
+
 def test_a_leaf_leaves_and_comes_back_at_another_address(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with changing(tmp_path, star(3)) as network:
+        async with changing(tmp_path, star(3), change_settings=called_by_b1) as network:
             running = network.running
             await cast(network, "B4")
             pids = {broker: running.pid(broker) for broker in ("B1", "B2", "B3")}
@@ -245,7 +255,8 @@ def test_a_leaf_leaves_and_comes_back_at_another_address(tmp_path: Path) -> None
                 assert change.state is ChangeState.DONE, change
                 assert {b.broker for b in (await network.view()).brokers} == {"B1", "B2", "B3"}
                 for broker in pids:
-                    assert (await asyncio.to_thread(health, running.http(broker)))[0] == 200
+                    code, text = await asyncio.to_thread(health, running.http(broker))
+                    assert code == 200, text
 
                 async def is_gone() -> bool:
                     return "B4" not in running.network.topology.brokers
@@ -284,6 +295,28 @@ def test_all_brokers_are_restarted_one_after_the_other(tmp_path: Path) -> None:
             assert {broker: network.at(broker) for broker in before} == before
 
     run(scenario(), within_s=240.0)
+
+
+def test_the_coordinator_is_killed_in_the_middle_of_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with changing(tmp_path) as network:
+            await cast(network, "B2")
+            async with network.publishing(may_restart=True):
+                change = await network.begin(ChangeKind.RESTART, "B2", drains=False)
+                while not change.steps[0].start:
+                    await asyncio.sleep(0.01)
+                    change = await network.change(change.number)
+                await network.coordinator.end(signal.SIGKILL)
+                await network.coordinator.start()
+                ended = await network.ended(await network.change(change.number))
+                assert ended.state is ChangeState.DONE, ended
+                assert (await network.account("B2")).start != change.steps[0].start
+            restarts = [r for r in caplog.records if r.getMessage() == "restarting"]
+            assert len(restarts) == 1, "the order is for one run of the broker"
+
+    run(scenario(), within_s=120.0)
 
 
 def test_a_restart_stops_when_a_broker_does_not_come_back(tmp_path: Path) -> None:

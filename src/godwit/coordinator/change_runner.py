@@ -277,6 +277,7 @@ class ChangeRunner:
                         return StepState.DONE, f"{len(moves.moved)} clients moved"
                 if self._core.changes.is_taken_back:
                     if not moving.is_asking:
+                        self._note_moves(index, moves, left)
                         return StepState.STOPPED, f"{len(moves.moved)} clients have moved"
                 else:
                     moving.ask()
@@ -299,6 +300,7 @@ class ChangeRunner:
     def _incomplete(self, index: int, moves: PacedMoves, left: ClientNames) -> StepEnd:
         away = "it is away: its session ends after `session_s`, or it comes back and moves"
         stayed = {**dict.fromkeys(left.away, away), **moves.stayed}
+        self._note_moves(index, moves, left)
         self._core.changes.note(index, stayed=named(stayed))
         return StepState.INCOMPLETE, f"{len(stayed)} clients of {left_text(stayed)}"
 

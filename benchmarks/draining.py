@@ -40,7 +40,7 @@ from godwit.overlay.topology import balanced_tree
 from godwit.runtime.processes import Processes
 from godwit.runtime.restarting import RestartLimit, Supervised, supervise
 from godwit.runtime.service import Service
-from godwit.runtime.settings import network_of
+from godwit.runtime.settings import Limits, network_of
 from godwit.simulation.observers import Observer, Observers
 from godwit.simulation.oracle import Oracle
 from godwit.testing.witness import WitnessedClient, wait_for_deliveries
@@ -117,14 +117,15 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def scene(brokers: int, console: Console) -> AsyncIterator[Scene]:
+async def scene(brokers: int, link_s: float, console: Console) -> AsyncIterator[Scene]:
     """Brokers that are started again when they end, and their coordinator."""
     with tempfile.TemporaryDirectory(prefix="godwit-") as folder:
         options = ("--listen", "127.0.0.1:0", "--state", str(Path(folder) / "state"))
         coordinator = Service("coordinator", *options, "--report-s", "2")
         async with coordinator, HttpClient(coordinator.url, attempts=10) as caller:
             network = network_of(balanced_tree(brokers, fanout=2), http_port=0)
-            network = msgspec.structs.replace(network, coordinator=coordinator.url)
+            limits = Limits(link_s=link_s)
+            network = msgspec.structs.replace(network, coordinator=coordinator.url, limits=limits)
             async with Processes(network, supervised=True) as running:
                 names = [broker.id for broker in running.network.broker]
                 processes = [
@@ -160,7 +161,10 @@ async def publish(client: WitnessedClient, per_s: float, random: Random) -> None
 
 async def measured(arguments: argparse.Namespace, console: Console) -> bool:
     random = Random(arguments.seed)
-    async with scene(arguments.brokers, console) as stage, contextlib.AsyncExitStack() as stack:
+    async with (
+        scene(arguments.brokers, arguments.link_s, console) as stage,
+        contextlib.AsyncExitStack() as stack,
+    ):
         names = [broker.id for broker in stage.running.network.broker]
         crowded, others = names[-1], names[:-1]
         publishers = []
@@ -224,6 +228,7 @@ def main() -> int:
     parser.add_argument("--per-s", type=float, default=50.0, help="clients that move in a second")
     parser.add_argument("--brokers", type=int, default=7)
     parser.add_argument("--publications-per-s", type=float, default=100.0)
+    parser.add_argument("--link-s", type=float, default=10.0, help="more on a busy machine")
     parser.add_argument("--only", choices=["drain", "restart"], default=None)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()

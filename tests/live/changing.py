@@ -22,7 +22,7 @@ from godwit.http.operations import Nothing
 from godwit.overlay.topology import Topology, star
 from godwit.runtime.processes import Processes
 from godwit.runtime.restarting import RestartLimit, Supervised, supervise
-from godwit.runtime.settings import NetworkSettings, network_of
+from godwit.runtime.settings import Limits, NetworkSettings, network_of
 from godwit.simulation.oracle import Oracle
 from godwit.testing.witness import WitnessedClient, wait_for_deliveries
 
@@ -178,7 +178,8 @@ async def changing(
 
 
 def _with_coordinator(settings: NetworkSettings, url: str) -> NetworkSettings:
-    return msgspec.structs.replace(settings, coordinator=url)
+    limits = Limits(link_s=60.0)  # A busy machine starts processes slowly.
+    return msgspec.structs.replace(settings, coordinator=url, limits=limits)
 
 
 async def _supervise(running: Processes, brokers: list[str]) -> str:

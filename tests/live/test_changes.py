@@ -334,5 +334,21 @@ def test_a_restart_stops_when_a_broker_does_not_come_back(tmp_path: Path) -> Non
     run(scenario(), within_s=60.0)
 
 
+def short(settings: NetworkSettings) -> NetworkSettings:
+    limits = msgspec.structs.replace(settings.limits, link_s=0.2)
+    return msgspec.structs.replace(settings, limits=limits)
+
+
+def test_a_restart_stops_when_a_broker_was_away_for_too_long(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with changing(tmp_path, change_settings=short) as network:
+            change = await network.carry_out(ChangeKind.RESTART, "B2", "B3", drains=False)
+            assert change.state is ChangeState.FAILED
+            assert "longer than `link_s` (0.2 s)" in change.because
+            assert [step.state.value for step in change.steps] == ["running", "waiting"]
+
+    run(scenario(), within_s=60.0)
+
+
 async def _never(_broker: str) -> None:
     await asyncio.Event().wait()

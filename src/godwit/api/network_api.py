@@ -73,6 +73,9 @@ class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     is_supervised: bool = False
     """Whether something starts it again when it ends."""
 
+    link_s: float = 10.0
+    """Neighbours wait so long for it when it is restarted."""
+
     clients: int = 0
     clients_away: int = 0
     """Without a connection; their sessions can be resumed."""

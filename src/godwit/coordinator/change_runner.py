@@ -316,11 +316,16 @@ class ChangeRunner:
         began_s = time.monotonic()
         with contextlib.suppress(UnreachableError):  # It may have ended already.
             await self._order(step.broker, "restart", start=start, within_s=ACCOUNT_S)
+        away_s: float | None = None
         while True:
             account = await self._look_at(step.broker)
-            if account is not None and account.start != start and account.is_ready:
-                return StepState.DONE, f"is back after {time.monotonic() - began_s:.1f} s"
-            if time.monotonic() - began_s > within_s:
+            took_s = time.monotonic() - began_s
+            if account is not None and account.start != start:
+                away_s = took_s if away_s is None else away_s
+                if account.is_ready:
+                    _check_in_time(account, away_s)
+                    return StepState.DONE, f"is back after {took_s:.1f} s"
+            if took_s > within_s:
                 raise UnreachableError(
                     f"broker {step.broker} has not come back within {within_s:g} s; start it, then"
                     " restart those that are left"
@@ -413,6 +418,16 @@ def left_text(stayed: dict[str, str]) -> str:
     shown = [f"{name} ({why})" for name, why in list(stayed.items())[:3]]
     more = f" and {len(stayed) - 3} others" if len(stayed) > 3 else ""
     return f"stayed: {', '.join(shown)}{more}"
+
+
+def _check_in_time(account: BrokerAccount, away_s: float) -> None:
+    """Stop a rolling restart that loses something: the next broker would, too."""
+    if away_s > account.link_s:
+        raise GodwitError(
+            f"broker {account.broker} was away for {away_s:.1f} s, longer than `link_s`"
+            f" ({account.link_s:g} s): its neighbours have given it up, and clients were told of"
+            " gaps; find out why it starts slowly, or raise `link_s`, before the next one"
+        )
 
 
 def _is_superseded(error: GodwitError) -> bool:

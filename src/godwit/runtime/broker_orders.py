@@ -86,6 +86,7 @@ class BrokerOrders:
             is_draining=node.is_draining,
             because=self.because if node.is_draining else "",
             is_supervised=self.is_supervised,
+            link_s=node.limits.link_s,
             clients=len(names.connected),
             clients_away=len(names.away),
             http_sessions=self._gateway.sessions,

@@ -310,7 +310,7 @@ class BrokerNode:
                 if port.is_link:
                     raise AlreadyLinked(hello.name)
                 raise PeerError(f"client {hello.name} is connected already")
-            if port is None and self._has_lost(hello):
+            if port is None and self.has_lost(hello):
                 self.recover()
             elif hello.role == "broker" and (port is None or hello.has_given_up):
                 turn = self.links.turn_of(hello)
@@ -341,7 +341,7 @@ class BrokerNode:
         if isinstance(port, LinkPort) and turn:
             self.links.answered(port, turn)
 
-    def _has_lost(self, hello: Hello) -> bool:
+    def has_lost(self, hello: Hello) -> bool:
         """Whether the caller's stream is one of an earlier run of this broker."""
         return self._is_new and hello.has_holdings and hello.stream not in ("", *self._ended)
 

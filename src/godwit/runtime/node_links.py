@@ -18,7 +18,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from godwit.broker.stimuli import LinkDown, LinkGivenUp, LinkKind, LinkUp, Loss, Neighbour
-from godwit.content.link_messages import LinkMessage, LinkStatus, MissingBroker, NetworkStatus
+from godwit.content.link_messages import (
+    LinkEnd,
+    LinkMessage,
+    LinkStatus,
+    MissingBroker,
+    NetworkStatus,
+)
 from godwit.errors import PeerError
 from godwit.overlay.link_proposals import LinkProposals, LinkStep
 from godwit.overlay.link_states import Letters, LinkStates
@@ -254,6 +260,11 @@ class NodeLinks:
 
     def receive(self, source: LinkPort, message: LinkMessage) -> None:
         self._perform(self._proposals.receive(message, source.hop.name))
+
+    @property
+    def own(self) -> tuple[LinkEnd, ...]:
+        """The links of this broker, with their states."""
+        return self._states.own.links
 
     @property
     def missing(self) -> list[MissingBroker]:

@@ -57,7 +57,7 @@ class LifeRecord:
 
     gaps: list[ToldGap] = field(default_factory=list)
     contests_s: list[float] = field(default_factory=list)
-    """When another client of its name called."""
+    """When another client of its name called, or was there when it called."""
 
     ended_s: float = inf
     """When it crashed, was closed, or had lost its name."""

@@ -24,8 +24,9 @@ node_names.py     clients that wait for their names, or lose them
 admission.py      the handshake on an incoming connection
 dialling.py       keeps a link to a neighbour
 server.py         one process: sockets, signals, graceful stop
+broker_orders.py  what a coordinator orders, and what the broker says about itself
 stopping.py       how a broker leaves its peers
-broker_http.py    /metrics, /healthz, /routing, /move
+broker_http.py    /metrics, /healthz, /routing, /network, /move, /order
 balancing_http.py  /balancing, and the metrics of the load balancer
 gathering_http.py  /gatherings, and the metrics of profiling
 decision_log.py   decisions of policies: logged, counted, added up

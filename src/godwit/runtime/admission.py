@@ -74,7 +74,7 @@ class Admission:
         is_resuming = port is not None and hello.stream == port.stream.id
         if node.is_stopping and (is_client or not is_resuming):
             raise PeerError(f"broker {node.name} is stopping")
-        if node.is_draining and is_client and port is None:
+        if node.is_draining and is_client and port is None and not node.recovery.has_lost(hello):
             raise PeerError(f"broker {node.name} is being drained; connect to another broker")
         # Clients with a port may come back, and brokers may always connect.
         is_full = len(node.ports) >= node.limits.connections_max

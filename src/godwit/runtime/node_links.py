@@ -18,7 +18,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from godwit.broker.stimuli import LinkDown, LinkGivenUp, LinkKind, LinkUp, Loss, Neighbour
-from godwit.content.link_messages import LinkMessage, LinkStatus, MissingBroker, NetworkStatus
+from godwit.content.link_messages import (
+    LinkEnd,
+    LinkMessage,
+    LinkStatus,
+    MissingBroker,
+    NetworkStatus,
+)
 from godwit.errors import PeerError
 from godwit.overlay.link_proposals import LinkProposals, LinkStep
 from godwit.overlay.link_states import Letters, LinkStates
@@ -71,7 +77,7 @@ class NodeLinks:
         self._given_up: set[str] = set()
         """Names and addresses of neighbours whose links were up or awaited, and are no longer."""
         self._troubles: dict[str, str] = {}
-        """Why the last call has failed, by name or address of a neighbour that is called."""
+        """Why the last call has failed, by the name or address that this broker calls."""
         self._states = LinkStates(node.name, self._awaited)
         self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
 
@@ -266,6 +272,11 @@ class NodeLinks:
 
     def receive(self, source: LinkPort, message: LinkMessage) -> None:
         self._perform(self._proposals.receive(message, source.hop.name))
+
+    @property
+    def own(self) -> tuple[LinkEnd, ...]:
+        """The links of this broker, with their states."""
+        return self._states.own.links
 
     @property
     def missing(self) -> list[MissingBroker]:

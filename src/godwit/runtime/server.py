@@ -6,6 +6,8 @@ to them, and exits.
 
 On SIGHUP it makes room for its successor: it hangs up without a goodbye.  All peers keep what they
 have for it, as if it had failed, and nothing is lost if the successor starts in time.
+
+A coordinator can order both (broker_orders.py).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from godwit.protocol.call import socket_opener
 from godwit.protocol.connection import Connection
 from godwit.runtime.admission import Admission
 from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.broker_orders import BrokerOrders
 from godwit.runtime.dialling import Dialler
 from godwit.runtime.live_meters import LiveMeters, resident_bytes
 from godwit.runtime.output_limiter import OutputLimiter
@@ -68,6 +71,12 @@ class BrokerServer:
         self.tracing = tracing_of(network, settings)
         self.node = make_node(network, settings, self.tracing)
         self.gateway = Gateway(self.node)
+        self.orders = BrokerOrders(
+            self.node,
+            self.gateway,
+            forget=self._forget,
+            has_coordinator=network.service_url("coordinator") is not None,
+        )
         self.node.on_link_effect = self._on_link_effect
         self.diallers = [
             self._dialler(link, network.dialled_address(link)) for link in settings.links
@@ -75,8 +84,8 @@ class BrokerServer:
         self._socket = listener
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._dialling: dict[Neighbour, asyncio.Task[None]] = {}
-        """Links that the router opened."""
+        self._dialling: dict[str, asyncio.Task[None]] = {}
+        """Links that this broker dials, by broker or address, and lane."""
         self._http: contextlib.AbstractAsyncContextManager[str] | None = None
         self.http_url: str | None = None
         self._services = contextlib.AsyncExitStack()
@@ -106,7 +115,8 @@ class BrokerServer:
         parts = self.node.broker.parts.missing
         links += [f"a gap for clients: {part.by} has given up {part.broker}" for part in parts]
         if self.node.is_draining:
-            links.append("being drained")
+            because = self.orders.because
+            links.append(f"being drained: {because}" if because else "being drained")
         return links
 
     async def __aenter__(self) -> Self:
@@ -121,7 +131,8 @@ class BrokerServer:
         self.node.start()
         if self.tracing is not None:
             self.tracing.start(self.node)
-        self._tasks = [asyncio.create_task(dialler.run()) for dialler in self.diallers]
+        for dialler in self.diallers:
+            self._dialling[dialler.where] = asyncio.create_task(dialler.run())
         await self._use_services()
         log.info("listening", extra={"broker": self.node.name, "url": self.url})
         return self
@@ -158,8 +169,8 @@ class BrokerServer:
             from godwit.http.serving import serve  # noqa: PLC0415
             from godwit.runtime.broker_http import application  # noqa: PLC0415
 
-            self._http = serve(application(self), *address(self.settings.http))
-            self.http_url = await self._http.__aenter__()
+            self._http = serve(application(self, self.orders), *address(self.settings.http))
+            self.http_url = self.orders.http_url = await self._http.__aenter__()
 
     async def _use_services(self) -> None:
         """Connect to the data cluster and the coordinator, if configured."""
@@ -179,7 +190,13 @@ class BrokerServer:
 
             caller = HttpClient(coordinator, secret=network.secret)
             self._services.push_async_callback(caller.close)
-            reporter = Reporter(node, caller, http=self.http_url, location=self.settings.location)
+            reporter = Reporter(
+                node,
+                caller,
+                http=self.http_url,
+                location=self.settings.location,
+                orders=self.orders,
+            )
             self._tasks.append(asyncio.create_task(reporter.run()))
 
     def _dialler(
@@ -204,16 +221,16 @@ class BrokerServer:
         """The router opens or closes a link; the end that asks for it dials."""
         match effect:
             case OpenLink(broker=broker, kind=kind, lane=lane, is_caller=True):
-                neighbour = Neighbour(broker, lane)
-                task = self._dialling.get(neighbour)
+                key, neighbour = _dialling_key(broker, lane), Neighbour(broker, lane)
+                task = self._dialling.get(key)
                 if neighbour not in self.node.ports and (task is None or task.done()):
                     where = self._address_of(effect)
                     dialler = self._dialler(broker, where, kind, lane, effect.only_asks)
-                    self._dialling[neighbour] = asyncio.create_task(dialler.run())
+                    self._dialling[key] = asyncio.create_task(dialler.run())
             case OpenLink():
                 pass  # The other end dials.
             case CloseLink(neighbour=neighbour):
-                task = self._dialling.pop(neighbour, None)
+                task = self._dialling.pop(_dialling_key(neighbour.name, neighbour.lane), None)
                 if task is not None:
                     task.cancel()
                 port = self.node.ports.get(neighbour)
@@ -228,6 +245,16 @@ class BrokerServer:
         if effect.address:
             return url_address(effect.address)
         return self._network.dialled_address(effect.broker)
+
+    def _forget(self, broker: str) -> None:
+        """A neighbour has left for good: do not call it, and do not miss it."""
+        links = self.node.links
+        neighbour = Neighbour(broker, links.lane)
+        for dialler in [d for d in self.diallers if links.name_of(d.where) == broker]:
+            self.diallers.remove(dialler)
+            self._dialling.pop(dialler.where).cancel()
+        if neighbour in links.expected and neighbour not in self.node.ports:
+            links.expect_no_longer(neighbour)
 
     async def linked(self) -> None:
         """Wait until every link that this broker dials has been up."""
@@ -246,6 +273,10 @@ class BrokerServer:
 
     def _on_caller(self) -> Connection:
         return Admission(self.node).connection
+
+
+def _dialling_key(broker: str, lane: int) -> str:
+    return f"{broker}, lane {lane}" if lane else broker
 
 
 def tracing_of(network: NetworkSettings, settings: BrokerSettings) -> BrokerTrace | None:

@@ -12,6 +12,7 @@ from tests.asynchronous import run, until
 
 from godwit.client import Client, Event, Events
 from godwit.errors import StayedError
+from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.overlay.topology import random_tree
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.runtime.settings import Limits
@@ -71,7 +72,9 @@ class Wanderer:
             or session.is_moving
         ):
             return False
-        routing = self._network.nodes[session.broker].broker.routing
+        epochs = self._network.nodes[session.broker].broker.routing
+        assert isinstance(epochs, EpochRouting)
+        routing = epochs._now
         assert isinstance(routing, TreeRouting)
         (wanted,) = (routing._interests.get(held.id) for held in session.subscriptions.values())
         return wanted is not None and wanted.in_effect

@@ -114,9 +114,9 @@ class Reshaping:
             case _:
                 return None
 
-    def on_status(self, broker: str, status: EpochStatus) -> None:
-        """What a broker says after a request."""
-        if self.stage.is_over:
+    def on_status(self, broker: str, status: EpochStatus, asked: EpochStimulus) -> None:
+        """What a broker says after a request; an answer to one of an earlier stage says nothing."""
+        if self.stage.is_over or asked != self._request():
             return
         if self._has_done(broker, status):
             self._phases[broker] = status.phase
@@ -138,9 +138,9 @@ class Reshaping:
             case _:
                 return not is_ours
 
-    def on_refusal(self, broker: str, reason: str) -> None:
+    def on_refusal(self, broker: str, reason: str, asked: EpochStimulus) -> None:
         """A broker cannot do what it was asked for."""
-        if self.stage is ReshapingStage.BUILDING:
+        if self.stage is ReshapingStage.BUILDING and asked == self._request():
             self.abort(f"{broker}: {reason}")
 
     def abort(self, reason: str) -> bool:

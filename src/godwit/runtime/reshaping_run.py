@@ -67,8 +67,8 @@ async def _ask(reshaping: Reshaping, ask: AskBroker, broker: str, stimulus: Epoc
         async with asyncio.timeout(ANSWER_S):
             status = await ask(broker, stimulus)
     except UsageError as error:
-        reshaping.on_refusal(broker, str(error))
+        reshaping.on_refusal(broker, str(error), stimulus)
     except (GodwitError, OSError) as error:  # It will be asked again.
         log.info("no answer", extra={"broker": broker, "reason": str(error)})
     else:
-        reshaping.on_status(broker, status)
+        reshaping.on_status(broker, status, stimulus)

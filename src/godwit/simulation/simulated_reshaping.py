@@ -93,14 +93,15 @@ class SimulatedReshaping:
         for broker, stimulus in coordinator.requests():
             self._later(self._request, coordinator, broker, stimulus)
 
-    def _on_answer(self, coordinator: Reshaping, broker: str) -> None:
+    def _on_answer(self, coordinator: Reshaping, broker: str, asked: EpochStimulus) -> None:
         node = self._simulator.brokers[broker]
         if coordinator is not self._coordinator or not node.is_up:
             return
         assert node.broker.epochs is not None
         if node.hold.refusal is not None:
-            coordinator.on_refusal(broker, node.hold.refusal)
-        coordinator.on_status(broker, node.broker.epochs.status)
+            coordinator.on_refusal(broker, node.hold.refusal, asked)
+            node.hold.refusal = None
+        coordinator.on_status(broker, node.broker.epochs.status, asked)
         self._save(coordinator)
 
     # -- the way to the brokers ----------------------------------------------------------------
@@ -108,7 +109,7 @@ class SimulatedReshaping:
     def _request(self, coordinator: Reshaping, broker: str, stimulus: EpochStimulus) -> None:
         """It arrives, also if the coordinator has crashed meanwhile."""
         self._simulator.brokers[broker].arrive_in_order(stimulus)
-        self._later(self._on_answer, coordinator, broker)
+        self._later(self._on_answer, coordinator, broker, stimulus)
 
     def _later(self, act: object, *args: object) -> None:
         assert callable(act)

@@ -21,7 +21,7 @@ FIRST, SECOND = Authority(1, "a"), Authority(2, "b")
 
 
 def order(command: Command, authority: Authority = FIRST, **fields: str) -> Order:
-    return Order(authority=authority, command=command, **fields)  # type: ignore[arg-type]
+    return Order(authority=authority, command=command, **fields)
 
 
 @contextlib.asynccontextmanager
@@ -132,8 +132,8 @@ def test_an_end_is_for_one_run_only() -> None:
     async def scenario() -> None:
         async with stage() as (_, orders):
             orders.is_supervised = True
-            for command in ("restart", "leave"):
-                orders.obey(order(command, start="another run"))  # type: ignore[arg-type]
+            orders.obey(order("restart", start="another run"))
+            orders.obey(order("leave", start="another run"))
             assert orders.ending is None
             orders.obey(order("restart", start=orders.start))
             async with asyncio.timeout(5):

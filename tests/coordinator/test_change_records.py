@@ -83,7 +83,7 @@ def test_a_change_goes_on_where_its_record_says(tmp_path: Path) -> None:
     book.changes.begin_step(1, 4.0)
     book.changes.note(1, start="run-7")
     state = State(tmp_path)
-    state.save([*book.kept, AuthorityRecord(5)])
+    state.save([*book.kept, AuthorityRecord(ME)])
     state.close()
     state = State(tmp_path)
     memory = state.load()
@@ -93,7 +93,7 @@ def test_a_change_goes_on_where_its_record_says(tmp_path: Path) -> None:
     assert after is not None
     assert [step.state for step in after.steps] == [StepState.DONE, StepState.RUNNING]
     assert after.steps[1].start == "run-7"
-    assert memory.authority == 5
+    assert memory.authority == ME
 
 
 def test_an_abort_is_a_state_and_comes_too_late_for_a_broker_that_leaves() -> None:

@@ -48,14 +48,16 @@ def test_it_obeys_no_lower_authority_and_of_two_equal_ones_the_first() -> None:
             orders.obey(order("drain", SECOND))
             status, says = refusal(orders, order("undrain", FIRST))
             assert status == 409
-            assert "obeys authority 2 (coordinator b), and this order has 1" in says
+            assert "obeys authority 2 (coordinator b, run 1), and this order has 1" in says
             assert orders.node.is_draining, "a refused order changes nothing"
-            status, _ = refusal(orders, order("undrain", Authority(2, "twin")))
+            status, _ = refusal(orders, order("undrain", Authority(2, "twin", run=9)))
             assert status == 409
+            orders.obey(order("drain", Authority(2, "b", run=2)))
+            assert refusal(orders, order("undrain", SECOND))[0] == 409, "an earlier run"
             orders.obey(order("undrain", Authority(3, "c")))
             assert not orders.node.is_draining
             assert refusal(orders, order("drain", SECOND))[0] == 409
-            assert orders.refused == 3
+            assert orders.refused == 4
             assert orders.account().authority == Authority(3, "c")
 
     run(scenario())

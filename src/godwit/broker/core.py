@@ -359,12 +359,18 @@ class Broker:
             else:
                 module = self.modules[to.name]
                 effects += self._perform(to.name, module.on_delivery(publication, now_s))
+        delivered_to = tuple(clients)
         if clients:
-            effects.append(Deliver(tuple(clients), publication, hops))
-        for name, module in self.modules.items():
-            if module.is_watching:
-                shown = module.on_publication(publication, last_hop, tuple(destinations), now_s)
-                effects += self._perform(name, shown)
+            effects.append(Deliver(delivered_to, publication, hops))
+        if self.modules:
+            # Mostly they are the same, and modules may keep many of them.
+            is_all = len(delivered_to) == len(destinations)
+            copied_to = delivered_to if is_all else tuple(destinations)
+            for name, module in self.modules.items():
+                if module.is_watching and (
+                    shown := module.on_publication(publication, last_hop, copied_to, now_s)
+                ):
+                    effects += self._perform(name, shown)
         return effects
 
     def _module(self, name: str) -> PolicyModule:

@@ -6,8 +6,9 @@
 `Broker.handle` is called when the matching engine takes a message, and its effects leave when the
 modelled matching delay has passed.  That is the same as calling it at the end: a broker has one
 engine, so nothing changes its tables in between.  The output queues share the broker's bandwidth,
-in order of arrival, control before normal; the outputs of one message leave back to back, and the
-copies for local clients together, with the last byte of the last.
+in order of arrival, control before normal; the outputs of one message leave back to back, the
+copies for local clients last.  A copy leaves with its last byte; those that leave within
+COPIES_TOGETHER_S arrive together, with the last of them.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
 Aside: TypeAlias = TimerFired | Pinged | OperatorCommand
 #: What waits for the engine, with its size in bytes and its time of arrival.
 Incoming: TypeAlias = tuple[Received | InOrder | Aside, int, float]
+#: One event for each copy would be exact, and slow where copies take microseconds.
+COPIES_TOGETHER_S = 0.001
 #: What leaves by the output.
 Outgoing: TypeAlias = Send | Deliver | Notify
 
@@ -401,7 +404,7 @@ class SimulatedBroker:
         return self._transmit(effect, size, ready_s, start_s)
 
     def _transmit(self, effect: Outgoing, size: int, ready_s: float, start_s: float) -> float:
-        """The output takes one message, or the copies of one; they depart with their last byte."""
+        """The output takes one message, or the copies of one; return when the last byte departs."""
         busy_s = size / self._resources.output_bandwidth_bytes_s
         departs_s = start_s + busy_s
         copies = 1
@@ -415,7 +418,7 @@ class SimulatedBroker:
                 self._agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
         elif type(effect) is Deliver:
             copies = len(effect.to)
-            self._agenda.plan(self._access.arrival_s(departs_s), self._deliver, effect, departs_s)
+            self._send_copies(effect, start_s, departs_s)
         else:
             self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
         broker = self.broker
@@ -425,6 +428,19 @@ class SimulatedBroker:
             delay_s = broker.delays.to_neighbours_s if is_inside else broker.delays.to_clients_s
             delay_s.add(departs_s - ready_s)
         return departs_s
+
+    def _send_copies(self, deliver: Deliver, start_s: float, departs_s: float) -> None:
+        """Plan the arrivals of the copies, the last of which departs at `departs_s`."""
+        to, publication, hops = deliver.to, deliver.publication, deliver.hops
+        count, busy_s, arrival_s = len(to), departs_s - start_s, self._access.arrival_s
+        if busy_s > COPIES_TOGETHER_S:
+            together = max(1, int(COPIES_TOGETHER_S / busy_s * count))
+            for last in range(together, count, together):
+                some = Deliver(to[last - together : last], publication, hops)
+                left_s = start_s + busy_s * last / count
+                self._agenda.plan(arrival_s(left_s), self._deliver, some, left_s)
+            deliver = Deliver(to[(count - 1) // together * together :], publication, hops)
+        self._agenda.plan(arrival_s(departs_s), self._deliver, deliver, departs_s)
 
     def _answer(self, notify: Notify, _departed_s: float) -> None:
         receive = self.clients.get(notify.to)

@@ -58,9 +58,14 @@ class Resync:
         """Whether every neighbour other than `hop` has sent all its advertisements."""
         return not self._lacking or self._lacking == {hop}
 
-    def begin(self, neighbour: Neighbour) -> None:
+    def begin(self, neighbour: Neighbour, *, is_recovering: bool = False) -> list[Send]:
+        """A neighbour is new, or has restarted.
+
+        A broker that is recovering does not know whether there was an earlier run of it before.
+        """
         self._heard[neighbour] = self._said[neighbour] = ResyncScope.NOT_ALL
         self._lacking.add(neighbour)
+        return [Send(neighbour, NOT_ALL)] if is_recovering else []
 
     def end(self, neighbour: Neighbour) -> None:
         """The neighbour is gone, or is not expected any longer."""

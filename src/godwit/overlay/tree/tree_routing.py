@@ -75,7 +75,7 @@ from godwit.content.messages import (
 )
 from godwit.overlay.tree.names import Names
 from godwit.overlay.tree.presence import Presence
-from godwit.overlay.tree.resync import NOT_ALL, Resync
+from godwit.overlay.tree.resync import Resync
 from godwit.overlay.tree.routing_tables import (
     AdvertisementEntry,
     AdvertisementTable,
@@ -166,9 +166,7 @@ class TreeRouting:
             # What is in effect stays in effect: that holds for the links that were up then.
             if entry.awaited:
                 entry.awaited[neighbour] = entry.advertisement.edition
-        self._resync.begin(neighbour)
-        if self._is_recovering:
-            answers.append(Send(neighbour, NOT_ALL))
+        answers += self._resync.begin(neighbour, is_recovering=self._is_recovering)
         answers += self.names.link_up(neighbour)
         return [*answers, *self._presence.link_up(neighbour), *self._resync.due()]
 
@@ -184,9 +182,7 @@ class TreeRouting:
             interest.is_in_doubt |= interest.last_hop == neighbour
             if link.was_sent(interest):
                 answers.append(Send(neighbour, interest.subscription))
-        self._resync.begin(neighbour)
-        if self._is_recovering:  # It may have failed before: this broker would not remember.
-            answers.append(Send(neighbour, NOT_ALL))
+        answers += self._resync.begin(neighbour, is_recovering=self._is_recovering)
         answers += self.names.link_restarted(neighbour)
         return [*answers, *self._presence.link_up(neighbour), *self._resync.due()]
 

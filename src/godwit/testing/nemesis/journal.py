@@ -57,7 +57,7 @@ class LifeRecord:
 
     gaps: list[ToldGap] = field(default_factory=list)
     contests_s: list[float] = field(default_factory=list)
-    """When another client of its name called."""
+    """When another client of its name called, or was there when it called."""
 
     ended_s: float = inf
     """When it crashed, was closed, or had lost its name."""
@@ -70,6 +70,10 @@ class LifeRecord:
         if not begun:
             gap.over_s = gap.told_s if is_over else inf
             self.gaps.append(gap)
+
+    def was_told(self, broker: str, since_s: float) -> bool:
+        """Whether it was told since then that this broker is lost."""
+        return any(gap.broker == broker and gap.told_s >= since_s for gap in self.gaps)
 
     def brokers_between(self, from_s: float, until_s: float) -> set[str]:
         found = {broker for at_s, broker in self.brokers if from_s < at_s <= until_s}

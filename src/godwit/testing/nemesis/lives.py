@@ -147,6 +147,11 @@ class Life:
     def broker(self) -> str:
         return self.record.brokers[-1][1]
 
+    @property
+    def session_broker(self) -> str:
+        """The broker that has its session: it may have fallen back to one where it was before."""
+        return self.witness.client.session.broker
+
     # -- requests ------------------------------------------------------------------------------
 
     def begin(self, what: str, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -106,7 +106,9 @@ class Person:
             if first is None:
                 return
             self._contested_s = self._journal.now_s()
-            first.record.contests_s.append(self._contested_s)
+            # While the network is in parts both may have the name; one loses it when they meet.
+            for each in (first, life):
+                each.record.contests_s.append(self._contested_s)
             url = self._url_of(broker)
             if await life.try_to_connect(url, broker, take_over=take_over):
                 self._journal.counts["took over"] += 1

@@ -155,6 +155,10 @@ class Parts:
     def recovering(self) -> None:
         self._is_recovering = True
 
+    def end_all(self) -> list[NotifyAll]:
+        """These links are not used any more: the network has another shape."""
+        return [_notify(part.message, is_over=True) for part in self.missing.values()]
+
     def recovered(self, missing: Mapping[Neighbour, Loss]) -> Answers:
         """The time to recover is over; the tables lack what these neighbours have."""
         self._is_recovering = False

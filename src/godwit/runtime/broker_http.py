@@ -39,6 +39,7 @@ from godwit.runtime.balancing_http import balancing_metrics, balancing_operation
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.broker_orders import BrokerOrders
 from godwit.runtime.client_moves import check, drain, move_clients
+from godwit.runtime.epoch_http import epoch_operations
 from godwit.runtime.gathering_http import gathering_operations, profiling_metrics
 from godwit.runtime.port import Port
 from godwit.sharing.gateway import Gateway
@@ -106,6 +107,7 @@ def application(observed: Observed, orders: BrokerOrders | None = None) -> Starl
             *_network_operations(orders),
             *balancing_operations(node),
             *gathering_operations(node),
+            *epoch_operations(node),
         ],
         title=f"Broker {node.name}",
         secret=node.secret,

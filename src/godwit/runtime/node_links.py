@@ -55,10 +55,15 @@ class AlreadyLinked(PeerError):  # noqa: N818  As above.
 
 class NodeLinks:
     def __init__(
-        self, node: BrokerNode, neighbours: Iterable[str], addresses: Iterable[str]
+        self,
+        node: BrokerNode,
+        neighbours: Iterable[str],
+        addresses: Iterable[str],
+        lane: int = 0,
     ) -> None:
         """`addresses` are those of configured neighbours whose names are not known yet."""
-        self.expected = set(map(Neighbour, neighbours))
+        self.lane = lane
+        self.expected = {self._hop(name) for name in neighbours}
         """Configured neighbours, also while they are linked."""
         self._node = node
         addresses = list(addresses)
@@ -72,15 +77,18 @@ class NodeLinks:
         self._given_up: set[str] = set()
         """Names and addresses of neighbours whose links were up or awaited, and are no longer."""
         self._troubles: dict[str, str] = {}
-        """Why the last call has failed, by the name or address that this broker calls."""
+        """Why the last call has failed, by name or address of a neighbour that is called."""
         self._states = LinkStates(node.name, self._awaited)
         self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
+
+    def _hop(self, name: str) -> Neighbour:
+        return Neighbour(name, self.lane)
 
     # -- new links -----------------------------------------------------------------------------
 
     def is_expected(self, link: str) -> bool:
         """Whether the link is configured by name, and has not been up or given up."""
-        return link in self._awaited and Neighbour(link) in self.expected
+        return link in self._awaited and self._hop(link) in self.expected
 
     def has_given_up(self, link: str) -> bool:
         """Whether the link was given up, and has not been up since."""
@@ -100,7 +108,7 @@ class NodeLinks:
         refusal = self._proposals.refusal(hello.name)
         if refusal is not None:
             raise ClosesCycle(refusal)
-        present = self._node.ports.get(Neighbour(hello.name))
+        present = self._node.ports.get(self._hop(hello.name))
         if present is not None:
             self._node.remove(present, GIVEN_UP_THERE)
         is_configured = hello.is_expected and self.is_expected(hello.name)
@@ -121,12 +129,14 @@ class NodeLinks:
     ) -> LinkPort:
         """A neighbour that we called has answered; `known` has the stream we asked for."""
         node = self._node
+        if not node.epochs.wants(self._hop(welcome.name)):
+            raise PeerError("the epoch of the link has ended during the call")
         if known is not None and known.stream.id == welcome.stream:
             if node.ports.get(known.hop) is not known:
                 raise PeerError("the stream was given up during the call")
             node.attach(known, connection, welcome.received)
             return known
-        hop = Neighbour(welcome.name)
+        hop = self._hop(welcome.name)
         present = node.ports.get(hop)
         if present is not None and present.is_connected:
             raise PeerError(f"broker {welcome.name} is linked already")
@@ -135,13 +145,13 @@ class NodeLinks:
         if known is not None and known.hop != hop:
             node.remove(known, "another broker answers in its place")
         if known is None and welcome.was_known:
-            node.recover()
+            node.recovery.begin()
         if present is not None and welcome.turn:
             node.remove(present, GIVEN_UP_THERE)
         port = node.open(hop, welcome.stream)
         assert isinstance(port, LinkPort)
         port.kind, port.dialled_at = kind, where
-        node.attach(port, connection, welcome.received, welcome.turn)
+        node.attach(port, connection, welcome.received, is_pending=welcome.turn > 0)
         if welcome.turn:
             self._perform(self._proposals.dialled(hop.name, welcome.turn))
         return port
@@ -150,7 +160,9 @@ class NodeLinks:
         """A call has failed, or with "" has not: this is the reason if the link is given up."""
         self._troubles[where] = trouble
         for port in self._node.ports.values():
-            if isinstance(port, LinkPort) and where in (port.hop.name, port.dialled_at):
+            if not isinstance(port, LinkPort) or port.hop.lane != self.lane:
+                continue
+            if where in (port.hop.name, port.dialled_at):
                 port.trouble = trouble
 
     def on_refused(self, where: str) -> None:
@@ -165,11 +177,11 @@ class NodeLinks:
 
         The answer is its link; None if there is none here, or not yet.
         """
-        port = self._node.ports.get(Neighbour(broker))
+        port = self._node.ports.get(self._hop(broker))
         if not isinstance(port, LinkPort) or not port.is_connected or port.is_pending:
             return None
         if where in self._addresses and self._names.get(where) != broker:
-            self._know(where, Neighbour(broker))
+            self._know(where, self._hop(broker))
         return port
 
     # -- links come and go ---------------------------------------------------------------------
@@ -199,7 +211,7 @@ class NodeLinks:
         self._names[address] = neighbour.name
         self.expected.add(neighbour)
         self._send(self._states.forget(address))
-        self._node.stimulate(LinkGivenUp(Neighbour(address), known_as=neighbour))
+        self._node.stimulate(LinkGivenUp(self._hop(address), known_as=neighbour))
 
     def on_away(self, port: LinkPort) -> None:
         if port.kind is not LinkKind.SOFT:
@@ -252,9 +264,9 @@ class NodeLinks:
         """Without `loss` nothing is missing: its ends are linked otherwise."""
         del self._awaited[link]
         self._given_up.add(link)
-        if Neighbour(link) not in self._node.ports:  # Else it is pending.
+        if self._hop(link) not in self._node.ports:  # Else it is pending.
             self._send(self._states.set(link, LinkStatus.GIVEN_UP))
-        self._node.stimulate(LinkGivenUp(Neighbour(link), loss))
+        self._node.stimulate(LinkGivenUp(self._hop(link), loss))
 
     # -- what the network is like --------------------------------------------------------------
 
@@ -287,14 +299,14 @@ class NodeLinks:
         self._send(step.letters)
         ports = self._node.ports
         for name in step.up:
-            port = ports[Neighbour(name)]
+            port = ports[self._hop(name)]
             assert isinstance(port, LinkPort)
             port.is_pending = False
             self._node.stimulate(LinkUp(port.hop, port.kind))
             self._on_up(port)
             port.decided.set()
         for name, reason in step.refused:
-            port = ports[Neighbour(name)]
+            port = ports[self._hop(name)]
             assert isinstance(port, LinkPort)
             port.refusal = reason
             if port.connection is not None:
@@ -304,7 +316,7 @@ class NodeLinks:
 
     def _send(self, letters: Letters) -> None:
         for name, message in letters:
-            port = self._node.ports.get(Neighbour(name))
+            port = self._node.ports.get(self._hop(name))
             if port is not None:  # Else it is being removed.
                 port.put(encode(message))
                 port.flush()

@@ -412,9 +412,9 @@ class ClientPort(Port):
 class LinkPort(Port):
     is_link = True
 
-    def __init__(self, owner: PortOwner, stream_id: str, name: str) -> None:
+    def __init__(self, owner: PortOwner, stream_id: str, hop: Neighbour) -> None:
         super().__init__(owner, stream_id)
-        self.hop: Neighbour = Neighbour(name)
+        self.hop: Neighbour = hop
         self.kind = LinkKind.PRIMARY
         self.dialled_at = ""
         """The name or address that this broker has dialled, if it has."""
@@ -422,6 +422,8 @@ class LinkPort(Port):
         """Set when the link is up, or refused."""
         self.refusal: str | None = None
         """Why the link is refused, if it is."""
+        self.awaits_news = False
+        """Its epoch is not known here: the neighbour will tell (node_epochs.py)."""
         self.trouble = ""
         """Why the last call of this broker has failed, if it is the one that calls."""
         self.has_restarted = False

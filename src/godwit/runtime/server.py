@@ -22,12 +22,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
+from godwit.broker.effects import CloseLink, DropLane, LinkEffect, OpenLink
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay import overlay
+from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.policies import offload, placement
 from godwit.policies.allocation.cbc import profiling_modules
 from godwit.protocol.addresses import address, url_address, why
@@ -83,8 +84,8 @@ class BrokerServer:
         self._socket = listener
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._dialling: dict[str, asyncio.Task[None]] = {}
-        """Links that this broker dials, by broker or address."""
+        self._dialling: dict[str | Neighbour, asyncio.Task[None]] = {}
+        """Links that this broker dials: those of its file by name or address, others by hop."""
         self._http: contextlib.AbstractAsyncContextManager[str] | None = None
         self.http_url: str | None = None
         self._services = contextlib.AsyncExitStack()
@@ -101,8 +102,9 @@ class BrokerServer:
     @property
     def troubles(self) -> list[str]:
         """Why this broker is not healthy: recovery, links that are down, here or elsewhere."""
-        links = [f"{d.where}: {d.trouble}" for d in self.diallers if d.trouble is not None]
-        dialled = {self.node.links.name_of(d.where) for d in self.diallers if d.trouble is not None}
+        troubled = [d for d in self.diallers if d.trouble is not None and not d.is_over]
+        links = [f"{d.where}: {d.trouble}" for d in troubled]
+        dialled = {self.node.links.name_of(d.where) for d in troubled}
         for missing in self.node.links.missing:
             if missing.behind != self.node.name:
                 links.append(f"{missing.name} is missing, behind {missing.behind}")
@@ -198,36 +200,64 @@ class BrokerServer:
             self._tasks.append(asyncio.create_task(reporter.run()))
 
     def _dialler(
-        self, link: str, where: tuple[str, int], kind: LinkKind = LinkKind.PRIMARY
+        self,
+        link: str,
+        where: tuple[str, int],
+        kind: LinkKind = LinkKind.PRIMARY,
+        lane: int = 0,
+        only_asks: bool = False,
     ) -> Dialler:
-        opener, secret = socket_opener(*where), self._network.secret
-        return Dialler(self.node, opener, where=link, secret=secret, kind=kind)
+        return Dialler(
+            self.node,
+            socket_opener(*where),
+            where=link,
+            secret=self._network.secret,
+            kind=kind,
+            lane=lane,
+            only_asks=only_asks,
+        )
 
     def _on_link_effect(self, effect: LinkEffect) -> None:
         """The router opens or closes a link; the end that asks for it dials."""
         match effect:
-            case OpenLink(broker=broker, address=url, kind=kind):
-                if Neighbour(broker) not in self.node.ports and broker not in self._dialling:
-                    dialler = self._dialler(broker, url_address(url), kind)
-                    self._dialling[broker] = asyncio.create_task(dialler.run())
+            case OpenLink(broker=broker, kind=kind, lane=lane, is_caller=True):
+                neighbour = Neighbour(broker, lane)
+                task = self._dialling.get(neighbour)
+                if neighbour not in self.node.ports and (task is None or task.done()):
+                    where = self._address_of(effect)
+                    dialler = self._dialler(broker, where, kind, lane, effect.only_asks)
+                    self._dialling[neighbour] = asyncio.create_task(dialler.run())
+            case OpenLink():
+                pass  # The other end dials.
             case CloseLink(neighbour=neighbour):
-                task = self._dialling.pop(neighbour.name, None)
+                task = self._dialling.pop(neighbour, None)
                 if task is not None:
                     task.cancel()
                 port = self.node.ports.get(neighbour)
                 if port is not None:
                     port.part("the link is closed")
+            case DropLane():
+                raise AssertionError("the node drops lanes itself")
             case _:
                 assert_never(effect)
 
     def _forget(self, broker: str) -> None:
         """A neighbour has left for good: do not call it, and do not miss it."""
-        links, neighbour = self.node.links, Neighbour(broker)
+        links = self.node.links
+        neighbour = Neighbour(broker, links.lane)
         for dialler in [d for d in self.diallers if links.name_of(d.where) == broker]:
             self.diallers.remove(dialler)
             self._dialling.pop(dialler.where).cancel()
+        opened = self._dialling.pop(neighbour, None)
+        if opened is not None:
+            opened.cancel()
         if neighbour in links.expected and neighbour not in self.node.ports:
             links.expect_no_longer(neighbour)
+
+    def _address_of(self, effect: OpenLink) -> tuple[str, int]:
+        if effect.address:
+            return url_address(effect.address)
+        return self._network.dialled_address(effect.broker)
 
     async def linked(self) -> None:
         """Wait until every link that this broker dials has been up."""
@@ -279,7 +309,9 @@ def make_node(
     broker = Broker(
         settings.id,
         # Links are added when they are up.
-        routing=overlay(network.overlay)(Place(settings.id, expected=expected)),
+        routing=EpochRouting(
+            Place(settings.id, expected=expected), overlay(network.overlay), overlay
+        ),
         modules=modules,
         meters=LiveMeters(
             output_bandwidth_bytes_s=bandwidth,

@@ -22,7 +22,9 @@ from godwit.broker.effects import (
     CloseLink,
     Deliver,
     DriverEffect,
+    DropLane,
     Effect,
+    EpochFlipped,
     LinkEffect,
     NameContested,
     NameGranted,
@@ -41,6 +43,7 @@ from godwit.broker.modules import PolicyModule
 from godwit.broker.stimuli import (
     ClientArrived,
     ClientLeft,
+    EpochStimulus,
     LinkDown,
     LinkUp,
     LocalClient,
@@ -57,10 +60,11 @@ from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.resources import BrokerResources
 from godwit.simulation.servers import Server, goes_first
+from godwit.simulation.simulated_hold import SimulatedHold
 from godwit.simulation.wires import Wire
 
 #: What keeps its place behind messages, and takes the engine no time.
-InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
+InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown | EpochStimulus
 #: What a module waits for: behind the message in the engine, before all others.
 Aside: TypeAlias = TimerFired | Pinged | OperatorCommand
 #: What waits for the engine, with its size in bytes and its time of arrival.
@@ -75,16 +79,21 @@ Outgoing: TypeAlias = Send | Deliver | Notify
 class NeighbourPort:
     wire: Wire
     arrive: Callable[[Received, float], None]
+    close: Callable[[LinkDown], None]
+    """Tells the other end that the link is closed."""
+
+    hop: Neighbour
+    """This broker, as the other end knows it."""
 
 
 class SimulatedBroker:
     # Slots, here and in Server: a message finds its broker out of the cache, and they are the
     # shorter way to what it needs.
     __slots__ = (
-        "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes", "_hop",
+        "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes",
         "_matching_delay_s", "_observer", "_on_link_effect", "_output", "_reads_delays",
         "_resources", "_round_trip_s", "_wants_matched", "broker", "clients", "gaps", "has_left",
-        "is_up", "last_delivered", "movers", "name", "neighbours", "queued_bytes",
+        "hold", "is_up", "last_delivered", "movers", "name", "neighbours", "queued_bytes",
         "queued_bytes_max",
     )  # fmt: skip
 
@@ -120,7 +129,7 @@ class SimulatedBroker:
         """Gaps that the clients were told of; simulated clients do nothing about it."""
         self.queued_bytes = 0
         self.queued_bytes_max = 0
-        self._hop = Neighbour(broker.name)
+        self.hold = SimulatedHold()
         self._access = access
         self._agenda = agenda
         self._resources = resources
@@ -197,6 +206,7 @@ class SimulatedBroker:
         for unfinished, *_ in self._agenda.cancel(self._is_still_sending):
             self._observer.on_dropped(self.name, _carried(unfinished), DropReason.CRASHED)
         self.queued_bytes = 0
+        self.hold.clear()
 
     def restart(self, broker: Broker) -> None:
         assert not self.is_up, f"{self.name} is up already"
@@ -240,6 +250,8 @@ class SimulatedBroker:
             self._observer.on_dropped(self.name, received.message, reason)
             return
         message = received.message
+        if self.hold.is_changing and self.hold.takes(received, self.broker):
+            return
         if self.queued_bytes and self._is_too_much(message):
             self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
             return
@@ -318,9 +330,22 @@ class SimulatedBroker:
                 return  # It has come back.
             self._departing.remove(stimulus.client)
             del self.clients[stimulus.client]  # Not of movers: copies may still be queued for it.
-        self._perform(self.broker.handle(stimulus, now_s=now_s), now_s, 0)
+        if isinstance(stimulus, EpochStimulus):
+            effects = self.hold.change_epoch(self.broker, stimulus, now_s)
+        else:
+            effects = self.broker.handle(stimulus, now_s=now_s)
+        self._perform(effects, now_s, 0)
         if isinstance(stimulus, InOrder):
             self._read_subscription_count()
+
+    def drop_lane(self, lane: int) -> list[NeighbourPort]:
+        """An epoch is over: send nothing there any more, and handle what waited for its end."""
+        self.hold.read_phase(self.broker)
+        dropped = [neighbour for neighbour in self.neighbours if neighbour.lane == lane]
+        ports = [self.neighbours.pop(neighbour) for neighbour in dropped]
+        for received in self.hold.drop_lane(lane):
+            self.arrive(received, self._agenda.now_s)
+        return ports
 
     def _perform(self, effects: Sequence[Effect], done_s: float, publication_bytes: int) -> None:
         """Perform effects; a publication among them has `publication_bytes`."""
@@ -371,7 +396,9 @@ class SimulatedBroker:
                 self._observer.on_decision(self.name, policy, decision, done_s)
             case NameGranted() | NameLost() | NameContested():
                 raise AssertionError("simulated clients claim no names")
-            case OpenLink() | CloseLink():
+            case EpochFlipped():
+                pass  # Simulated brokers do not fail in a way that lets clients send again.
+            case OpenLink() | CloseLink() | DropLane():
                 self._agenda.plan(done_s, self._on_link_effect, self.name, effect)
             case _:
                 assert_never(effect)
@@ -414,7 +441,7 @@ class SimulatedBroker:
             except KeyError:
                 pass  # The link was closed while the message waited.
             else:
-                received = Received(effect.message, self._hop, effect.hops)
+                received = Received(effect.message, port.hop, effect.hops)
                 self._agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
         elif type(effect) is Deliver:
             copies = len(effect.to)
@@ -471,7 +498,9 @@ class SimulatedBroker:
         for port in self.neighbours.values():
             if action == port.arrive:
                 received, departs_s = args
-                return bool(received.last_hop == self._hop and departs_s > self._agenda.now_s)
+                hop = received.last_hop
+                is_ours = isinstance(hop, Neighbour) and hop.name == self.name
+                return bool(is_ours and departs_s > self._agenda.now_s)
         return False
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, TypeVar, assert_never
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import (
@@ -51,6 +51,7 @@ from godwit.broker.stimuli import (
     Started,
     TimerFired,
 )
+from godwit.client.deliveries import DeliveryMarks
 from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer, cares
@@ -67,6 +68,8 @@ Incoming: TypeAlias = tuple[Received | InOrder | Aside, int, float]
 #: What leaves by the output.
 Outgoing: TypeAlias = Send | Deliver | Notify
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class NeighbourPort:
@@ -81,7 +84,7 @@ class SimulatedBroker:
         "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes", "_hop",
         "_matching_delay_s", "_observer", "_on_link_effect", "_output", "_reads_delays",
         "_resources", "_round_trip_s", "_wants_matched", "broker", "clients", "gaps", "has_left",
-        "is_up", "last_delivered", "movers", "name", "neighbours", "queued_bytes",
+        "is_up", "last_delivered", "marks", "movers", "name", "neighbours", "queued_bytes",
         "queued_bytes_max",
     )  # fmt: skip
 
@@ -109,7 +112,9 @@ class SimulatedBroker:
         self.neighbours: dict[Neighbour, NeighbourPort] = {}
         self.clients: dict[LocalClient, Callable[[Notice], None]] = {}
         self.movers: dict[LocalClient, Callable[[Publication, int], None]] = {}
-        """Clients that move or have moved: they check each publication for duplicates."""
+        """Clients that move: each takes its publications by itself."""
+        self.marks: dict[LocalClient, DeliveryMarks] = {}
+        """Clients that have moved here: each publication is checked for duplicates."""
         self._departing: set[LocalClient] = set()
         self.last_delivered: dict[str, int] = {}
         """The last sequence number of each publisher that reached local clients."""
@@ -214,14 +219,16 @@ class SimulatedBroker:
         client: LocalClient,
         on_notice: Callable[[Notice], None],
         on_publication: Callable[[Publication, int], None] | None,
+        marks: DeliveryMarks | None = None,
     ) -> None:
-        """Without `on_publication`, publications go to the observers, many clients at a time."""
+        """Without `on_publication`, publications go to the observers, many clients at a time.
+
+        Those that are not new by the client's `marks` do not.
+        """
         self._departing.discard(client)
         self.clients[client] = on_notice
-        if on_publication is None:
-            self.movers.pop(client, None)
-        else:
-            self.movers[client] = on_publication
+        _set(self.movers, client, on_publication)
+        _set(self.marks, client, marks)
 
     def depart(self, client: LocalClient) -> None:
         """Deliver nothing more to a client; its session ends with `ClientLeft`."""
@@ -432,17 +439,19 @@ class SimulatedBroker:
             receive(notify.notice)
 
     def _deliver(self, deliver: Deliver, _departed_s: float) -> None:
-        clients: Sequence[LocalClient] = deliver.to
-        self.last_delivered[deliver.publication.publisher] = deliver.publication.sequence
-        if self.movers:
-            moving = [client for client in clients if client in self.movers]
-            clients = [client for client in clients if client not in self.movers]
-            for client in moving:
-                self.movers[client](deliver.publication, deliver.hops)
-        if clients:
-            names = [client.name for client in clients]
-            now_s = self._agenda.now_s
-            self._observer.on_delivered(names, deliver.publication, deliver.hops, now_s)
+        publication, movers, marks = deliver.publication, self.movers, self.marks
+        self.last_delivered[publication.publisher] = publication.sequence
+        if movers or marks:
+            names = []
+            for client in deliver.to:
+                if client in movers:
+                    movers[client](publication, deliver.hops)
+                elif client not in marks or marks[client].is_new(publication):
+                    names.append(client.name)
+        else:
+            names = [client.name for client in deliver.to]
+        if names:
+            self._observer.on_delivered(names, publication, deliver.hops, self._agenda.now_s)
 
     def _occupy(self, size: int) -> None:
         self.queued_bytes += size
@@ -457,6 +466,14 @@ class SimulatedBroker:
                 received, departs_s = args
                 return bool(received.last_hop == self._hop and departs_s > self._agenda.now_s)
         return False
+
+
+def _set(table: dict[LocalClient, T], client: LocalClient, value: T | None) -> None:
+    """The value of a client, or none."""
+    if value is None:
+        table.pop(client, None)
+    else:
+        table[client] = value
 
 
 def _ignore(*_what: object) -> None:

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from godwit.experiments.balance.claims import THESIS
 from godwit.lab.declaration import Case, Parameter
 
+#: Experiments with the same cases, such as the star with all settings of table 7.1, run them once.
+SHARED = "balance"
+
 SETUP = """\
 Clients are those of the thesis (7.1.1): publishers of one stock each, 30 quotes a minute;
 subscriptions of the six templates LS3, of which a share matches nothing.  All publishers are at the
@@ -47,10 +50,14 @@ def cases(
     overlay: str = "star",
     joins: str = "one",
     algorithm: str = THESIS,
+    settings: str = "default",
     **more: Parameter,
 ) -> list[Case]:
     """A case for each platform."""
     return [
-        {"platform": platform, "overlay": overlay, "joins": joins, "algorithm": algorithm, **more}
+        {
+            "platform": platform, "overlay": overlay, "joins": joins, "algorithm": algorithm,
+            "settings": settings, **more,
+        }
         for platform in platforms
-    ]
+    ]  # fmt: skip

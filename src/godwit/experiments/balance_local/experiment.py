@@ -5,7 +5,7 @@ from __future__ import annotations
 from godwit.experiments.balance.claims import SMALL, SMALL_ALIKE
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_local.claims import ALL, CLAIMS
 from godwit.experiments.balance_local.figures import FIGURES
 from godwit.experiments.balance_local.parameter_claims import VARIED
@@ -46,4 +46,5 @@ balance threshold of 0.3 (*coarse balance*) instead of 0.005.
     measures=MEASURES,
     claims=CLAIMS,
     figures=FIGURES,
+    shares=SHARED,
 )

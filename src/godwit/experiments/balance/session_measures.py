@@ -160,7 +160,10 @@ def error_measures(
     decisions: Iterable[Decided], sessions: Iterable[BalancingSession], scene: Scene
 ) -> dict[str, float]:
     known = {each.id: each for each in sessions}
-    outcomes = [each for each in decisions if each.action == "achieved"]
+    # After that no client publishes: loads fall, whatever a session did.
+    outcomes = [
+        each for each in decisions if each.action == "achieved" and each.time_s <= scene.until_s
+    ]
     quiet = [each for each in outcomes if _is_quiet(each, known, scene)]
     values: dict[str, float] = {"outcomes": len(outcomes), "outcomes_quiet": len(quiet)}
     for name, some in (("", outcomes), ("quiet_", quiet)):

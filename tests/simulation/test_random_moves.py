@@ -113,7 +113,7 @@ def forgets_at_its_new_broker(monkeypatch: pytest.MonkeyPatch) -> None:
         self: Home,
         on_notice: Callable[[Notice], None],
         on_publication: Callable[[Publication, int], None] | None = None,
-        marks: DeliveryMarks | None = None,
+        **_marks: object,
     ) -> None:
         listen(self, on_notice, on_publication)
 

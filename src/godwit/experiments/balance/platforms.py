@@ -154,6 +154,7 @@ _CLUSTER = Platform(
     until_s=2700.0,
     global_until_s=5000.0,
     deliveries_every=3,
+    checked_every=3,
 )
 _ALIKE = _delayed(0.0, 256.0, ALIKE_MBPS)
 _HOMOGENEOUS = replace(_CLUSTER, edges=(_ALIKE,) * 4, clusters=_pairs((_ALIKE,) * 8), equal=_ALIKE)

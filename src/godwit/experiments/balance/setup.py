@@ -39,8 +39,8 @@ PlanetLab a tenth of the heterogeneous cluster's.  CPU and bandwidth are disturb
 broker of the cluster gets another factor, with a standard deviation of 3%; of PlanetLab with 5%,
 and its links take 50 ms on average.
 
-The oracle checks every delivery of every run, on the platform *simulation* those of one in five
-publications; a violation is an error.
+The oracle checks every delivery, on the platform *simulation* those of one in five publications,
+and on both clusters those of one in three; a violation is an error.
 """
 
 

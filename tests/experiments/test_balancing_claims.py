@@ -194,6 +194,7 @@ FAILURES: list[tuple[Experiment, str, dict[str, float], dict[str, object]]] = [
     (LOCAL, "L46 low", {"sessions_late": 0.0}, {"settings": "fine trigger"}),
     (LOCAL, "L47", {"output_gap_after": 0.01}, {"settings": "coarse balance"}),
     (LOCAL, "balance-1", {"distance_after": 0.06}, {"platform": "simulation"}),
+    (LOCAL, "balance-2", {"distance_after": 0.06}, {"settings": "close trigger"}),
     (RANDOM, "L9", {"output_gap_after": 0.2}, {"platform": "homogeneous", "algorithm": "random"}),
     (RANDOM, "L9 spikes", {"spikes": 1.0}, {"algorithm": "random", "seed": 2}),
     (RANDOM, "L9 sessions", {"session_moves_mean": 2.0}, {"algorithm": "random"}),

@@ -37,7 +37,7 @@ rate; late is the last part of the run.
 """,
     scales={
         "small": Scale(_all(SMALL_ALIKE), seeds=1),
-        "paper": Scale(_all(HOMOGENEOUS), seeds=2),
+        "paper": Scale(_all(HOMOGENEOUS), seeds=1),
     },
     run=run,
     measure=measure,

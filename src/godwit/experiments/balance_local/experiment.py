@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from godwit.experiments.balance.claims import SMALL, SMALL_ALIKE
+from godwit.experiments.balance.claims import SIMULATION, SMALL, SMALL_ALIKE
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
 from godwit.experiments.balance.setup import SETUP, SHARED, cases
-from godwit.experiments.balance_local.claims import ALL, CLAIMS
+from godwit.experiments.balance_local.claims import ALL, CLAIMS, CLOSE_TRIGGER
 from godwit.experiments.balance_local.figures import FIGURES
 from godwit.experiments.balance_local.parameter_claims import VARIED
 from godwit.lab.declaration import Case, Experiment, Scale
@@ -18,6 +18,7 @@ def _both_kinds(platforms: tuple[str, ...]) -> list[Case]:
     ]
 
 
+CLOSE = cases((SIMULATION,), settings=CLOSE_TRIGGER)
 PARAMETERS = [case for name in VARIED for case in cases((SMALL_ALIKE,), settings=name)]
 
 EXPERIMENT = Experiment(
@@ -33,12 +34,14 @@ The star LS1: head B0, edge brokers B1 to B4; all subscribers join B1. Each plat
 conventional and with Adaptive PIE. Settings that are varied are run on the platform *small-alike*:
 *frequent* (PIE every 10 s, detection after 7 to 14 s) and *rare* (90 s, 60 to 120 s) instead of
 30 s and 20 to 40 s; triggers of 0.96 (*only overload*) and 0.01 (*fine trigger*) instead of 0.1; a
-balance threshold of 0.3 (*coarse balance*) instead of 0.005.
+balance threshold of 0.3 (*coarse balance*) instead of 0.005. The simulation is also run with
+triggers of 0.05 (*close trigger*): what is within the trigger stays as it is.
 """,
     scales={
         "small": Scale([*_both_kinds((SMALL, SMALL_ALIKE)), *PARAMETERS], seeds=1),
         "paper": Scale(
-            [*_both_kinds(ALL), *cases((SMALL_ALIKE,), settings="default"), *PARAMETERS], seeds=2
+            [*_both_kinds(ALL), *CLOSE, *cases((SMALL_ALIKE,), settings="default"), *PARAMETERS],
+            seeds=1,
         ),
     },
     run=run,

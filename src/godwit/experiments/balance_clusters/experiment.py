@@ -31,7 +31,7 @@ late is the last part of the run, which ends after 2,500 s.
         "small": Scale(_chains(SMALL_ALIKE, 1, 3, 5), seeds=1),
         "paper": Scale(
             [
-                *_chains(HOMOGENEOUS, 1, 2, 3, 4, 5, 6, 8),
+                *_chains(HOMOGENEOUS, 1, 2, 4, 6),
                 *_chains(PLANETLAB, 1, 2, 3, 4, 5, 6, 8),
                 *_chains(SIMULATION, 2, 4, 6),
             ],

@@ -29,7 +29,7 @@ ends after 2,500 s.
         "small": Scale(_stars(SMALL_ALIKE, 2, 5, 8), seeds=1),
         "paper": Scale(
             [
-                *_stars(HOMOGENEOUS, 2, 3, 4, 5, 6, 8, 10),
+                *_stars(HOMOGENEOUS, 2, 3, 5, 8),
                 *_stars(PLANETLAB, 2, 3, 4, 5, 6, 8, 10),
                 *_stars(SIMULATION, 2, 5, 8),
             ],

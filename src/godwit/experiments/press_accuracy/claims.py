@@ -22,7 +22,7 @@ def accuracy(results: Results, platform: str, samples: int = SAMPLES) -> Results
 
 
 def _error(platform: str, metric: str) -> Callable[[Results], float]:
-    return lambda results: accuracy(results, platform).mean(f"quiet_error_{metric}")
+    return lambda results: accuracy(results, platform).mean(f"settled_error_{metric}")
 
 
 def by_samples(results: Results) -> dict[int, Results]:
@@ -32,7 +32,7 @@ def by_samples(results: Results) -> dict[int, Results]:
 
 
 def _mean_error(found: Results) -> float:
-    return sum(found.mean(f"quiet_error_{metric}") for metric in METRICS) / len(METRICS)
+    return sum(found.mean(f"settled_error_{metric}") for metric in METRICS) / len(METRICS)
 
 
 def _few_are_worse(results: Results) -> bool:
@@ -97,7 +97,7 @@ CLAIMS = (
     Claim(
         "L29", "On PlanetLab 90% of the estimates have an error below 11%",
         "thesis 7.1.2; here with modelled disturbance",
-        Reduction(0.9, lambda r: accuracy(r, PLANETLAB).mean("quiet_error_small_share")),
+        Reduction(0.9, lambda r: accuracy(r, PLANETLAB).mean("settled_error_small_share")),
     ),
     Claim(
         "L29 sessions", "... so that at most 10% of the sessions need another one",

@@ -10,7 +10,7 @@ from godwit.experiments.press_accuracy.measures import MEASURES, measure
 from godwit.experiments.press_accuracy.runs import ACCURACY, MEMORY, TIME, is_timed, run
 from godwit.lab.declaration import Case, Experiment, Scale
 
-VARIED = (10, 25, SAMPLES, 100, 200, 400)
+VARIED = (10, SAMPLES, 200)
 
 
 def _accuracy(platform: str, *samples: int) -> list[Case]:
@@ -38,8 +38,9 @@ EXPERIMENT = Experiment(
 *Accuracy*: the star of `balance-local`, with various numbers of PRESS samples (timeout 30 s). Each
 side of a session records its estimate of Ir, Or and d, and what its meters show when its load has
 settled; the error is relative to the latter. Sessions that an overload started, or during which
-subscribers joined or the rate stepped up, do not count: the estimates cannot know, and an
-overloaded broker measures what it sends and not what it is asked for.
+or in the 40 s before which subscribers joined or the rate stepped up, do not count: the estimates
+start from averages over such a time and cannot know, and an overloaded broker measures what it
+sends and not what it is asked for.
 
 *Memory* and *time*: PRESS and the offload algorithms by themselves, for a broker with so many
 distinct subscriptions `symbol = S and volume > v` and an idle partner. Times are those of the

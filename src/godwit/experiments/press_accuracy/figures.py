@@ -22,7 +22,7 @@ def _errors(axes: Axes, results: Results) -> None:
             groups[platform] = accuracy(results, platform)
         except NotMeasuredError:
             continue
-    measures = {f"quiet_error_{metric}": label for metric, label in LABELS.items()}
+    measures = {f"settled_error_{metric}": label for metric, label in LABELS.items()}
     plots.bars(axes, groups, measures, factor=100.0)
     axes.set_ylabel("mean error of estimates, %")
 
@@ -32,7 +32,7 @@ def _over_samples(axes: Axes, results: Results) -> None:
     for number, (metric, label) in enumerate(LABELS.items()):
         axes.plot(
             list(found),
-            [100 * some.mean(f"quiet_error_{metric}") for some in found.values()],
+            [100 * some.mean(f"settled_error_{metric}") for some in found.values()],
             marker=plots.MARKERS[number],
             label=label,
         )

@@ -53,8 +53,9 @@ balance-1: the highest Or is 3.9% above the lower bound before the step and 6.6%
 within the trigger stays as it is: with triggers of 0.05 instead of 0.1 it is 2.1% and 3.4%.
 
 L2 holds in the simulation (differences of at most 0.095). On the heterogeneous cluster Ir of B1 and
-B4 differs by 0.11 after the step. Brokers say that it cannot be balanced: what would go to B4 next
-needs three times the bandwidth of its line. Light subscribers that could go instead are not tried.
+B4 differs by 0.11 after the step, and B1 reports that it cannot be balanced: input offload moves
+only subscriptions that no other one of the broker covers (algorithm 1), and what those would bring
+needs three times the bandwidth of B4.
 
 L5: Or converges on our PlanetLab (0.06). Its nodes are not known.
 
@@ -64,8 +65,9 @@ L16: in the simulation B1, the weakest, has 395 subscribers and B2 345. B1 is wh
 and it keeps many that match nothing, which weigh nothing in Or. Those that receive subscribers have
 345, 578 and 682, in the order of their strength.
 
-L20 does not hold on PlanetLab: only 26 subscribers move there, which is less than the load
-information of the same time. It holds on the other platforms.
+L20 holds in the simulation and on the heterogeneous cluster, where hundreds of subscribers move. On
+the homogeneous cluster and on PlanetLab 65 and 26 move, which makes fewer messages than the load
+information of the same time (0.74 against 0.83 messages a second, and 0.18 against 0.83).
 """,
     run=run,
     measure=measure,

@@ -269,3 +269,22 @@ def test_every_claim_can_fail(
 def test_every_claim_is_made_to_fail() -> None:
     tried = {(experiment.name, claim) for experiment, claim, _, _ in FAILURES}
     assert tried == {(each.name, claim.id) for each in ALL for claim in each.claims}
+
+
+@pytest.mark.parametrize("claim", ["L30 few", "L30 many", "L30 many, error"])
+def test_a_claim_about_samples_that_were_not_run_is_not_measured(claim: str) -> None:
+    usual = results(PRESS, {}).only(lambda run: "press_samples" not in run.case, "50 samples")
+    (judged,) = (each for each in PRESS.claims if each.id == claim)
+
+    assert judged.judge(usual).verdict is Verdict.NOT_MEASURED
+
+
+@pytest.mark.parametrize("claim", ["L22", "L23"])
+def test_what_adaptive_pie_saves_is_of_platforms_with_both_kinds(claim: str) -> None:
+    (judged,) = (each for each in LOCAL.claims if each.id == claim)
+    whole = results(LOCAL, {})
+    without = whole.only(
+        lambda run: (run.case["platform"], run.case["settings"]) != ("cluster", "adaptive"), "some"
+    )
+
+    assert judged.judge(without).measured == pytest.approx(judged.judge(whole).measured)

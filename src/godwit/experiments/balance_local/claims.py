@@ -86,16 +86,14 @@ def _moves_cost_most(results: Results) -> bool:
 
 
 def _adaptive_saves(name: str) -> Callable[[Results], float]:
-    """Over all platforms together."""
+    """Over all platforms together that were run with both kinds."""
 
     def saved(results: Results) -> float:
-        rates = {
-            settings: sum(
-                each.mean(name) for each in on_each(results.where(settings=settings), ALL)
-            )
-            for settings in ("default", "adaptive")
-        }
-        return 1 - rates["adaptive"] / rates["default"]
+        adaptive = on_each(results.where(settings="adaptive"), ALL)
+        platforms = {str(each.runs[0].case["platform"]) for each in adaptive}
+        usual = [default(results).where(platform=platform) for platform in platforms]
+        before, after = (sum(each.mean(name) for each in some) for some in (usual, adaptive))
+        return 1 - after / before
 
     return saved
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from godwit.experiments.balance.claims import CLUSTER, PLANETLAB, SIMULATION, on, on_each
-from godwit.lab.declaration import Measured, Results
+from godwit.lab.declaration import Measured, NotMeasuredError, Results
 from godwit.lab.rules import Agreement, Claim, Cost, Reduction, ShapeRule
 
 ALL = (SIMULATION, CLUSTER, PLANETLAB)
@@ -37,6 +37,22 @@ def by_samples(results: Results) -> dict[int, Results]:
     }
 
 
+def _those(results: Results, counts: Callable[[int], bool], text: str) -> list[Results]:
+    """The runs with such numbers of samples; without any, a claim about them is not measured."""
+    found = [some for samples, some in by_samples(results).items() if counts(samples)]
+    if not found:
+        raise NotMeasuredError(f"no run has {text} samples")
+    return found
+
+
+def _few(results: Results) -> list[Results]:
+    return _those(results, lambda samples: samples < 50, "fewer than 50")
+
+
+def _many(results: Results) -> list[Results]:
+    return _those(results, lambda samples: samples > 100, "more than 100")
+
+
 def _mean_error(found: Results) -> float:
     return sum(found.mean(f"quiet_error_{metric}") for metric in METRICS) / len(METRICS)
 
@@ -45,21 +61,19 @@ def _few_are_worse(results: Results) -> bool:
     """All below 50 are worse than the better of 50 and 100."""
     found = by_samples(results)
     good = min(_mean_error(found[samples]) for samples in found if 50 <= samples <= 100)
-    return all(_mean_error(some) > good for samples, some in found.items() if samples < 50)
+    return all(_mean_error(some) > good for some in _few(results))
 
 
 def _many_are_slower(results: Results) -> bool:
     found = by_samples(results)
     usual_s = found[SAMPLES].mean("session_s_mean")
-    return all(
-        some.mean("session_s_mean") > usual_s for samples, some in found.items() if samples > 100
-    )
+    return all(some.mean("session_s_mean") > usual_s for some in _many(results))
 
 
 def _many_are_worse(results: Results) -> bool:
     found = by_samples(results)
     good = min(_mean_error(found[samples]) for samples in found if 50 <= samples <= 100)
-    return all(_mean_error(some) >= good for samples, some in found.items() if samples > 100)
+    return all(_mean_error(some) >= good for some in _many(results))
 
 
 CLAIMS = (

@@ -40,12 +40,12 @@ broker measures what it sends and not what it is asked for.
     },
     remarks="""\
 Not independent tests: three things were changed after a look at first runs. (1) An outcome was
-compared with the matching delay of the model; now with the one that was measured. (2) The model took
-a bucket of 5 to 14 subscriptions for 10; now it is where its samples were. With both, the share of
-L29 rose from 72% to 87%. (3) Sessions did not count if something changed during them; now also if it
-changed in the 40 s before, over which loads are averaged. In the simulation that leaves 8 outcomes
-instead of 14, with errors of 4.0%, 3.1% and 0.0% instead of 7.7%, 4.5% and 0.8%: with the older rule
-L28 does not hold for Or.
+compared with the matching delay of the model; now with the one that was measured. (2) The model
+took a bucket of 5 to 14 subscriptions for 10; now it is where its samples were. With both, the
+share of L29 rose from 72% to 87%. (3) Sessions did not count if something changed during them; now
+also if it changed in the 40 s before, over which loads are averaged. In the simulation that leaves
+8 outcomes instead of 14, with errors of 4.0%, 3.1% and 0.0% instead of 7.7%, 4.5% and 0.8%: with
+the older rule L28 does not hold for Or.
 
 L27: the errors are those of our disturbance (a standard deviation of 3%), which is milder than what
 the thesis's machines had.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from godwit.experiments.balance.claims import RANDOM, SMALL, SMALL_ALIKE, THESIS
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_random.claims import ALL, CLAIMS
 from godwit.experiments.balance_random.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale
@@ -30,11 +30,12 @@ random. Detection, mediation and moves are the same.
 """,
     scales={
         "small": Scale(_both(SMALL, SMALL_ALIKE), seeds=1),
-        "paper": Scale(_both(*ALL), seeds=2),
+        "paper": Scale(_both(*ALL), seeds=1),
     },
     run=run,
     measure=measure,
     measures=MEASURES,
     claims=CLAIMS,
     figures=FIGURES,
+    shares=SHARED,
 )

@@ -25,7 +25,7 @@ from starlette.routing import Route
 from godwit.api import datacluster_api as api
 from godwit.datacluster.cluster import Cluster
 from godwit.datacluster.ddl.statements import CreateFeed, DropFeed
-from godwit.datacluster.feeding import Feeding, posted
+from godwit.datacluster.feeding import Feeding, take_posted
 from godwit.datacluster.log.segments import FullError
 from godwit.datacluster.settings import DataClusterSettings
 from godwit.datacluster.views import channel_view, channel_views, dataset_views
@@ -53,7 +53,6 @@ class DataClusterServer:
         self._stack = contextlib.AsyncExitStack()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="datacluster")
         self._has_results = asyncio.Event()
-        self._posting = asyncio.Lock()
         self._is_stopping = False
         self._cluster: Cluster | None = None
         self._feeding: Feeding | None = None
@@ -199,13 +198,9 @@ class DataClusterServer:
         inbox = await asyncio.to_thread(self.cluster.datasets.inbox, request.dataset)
         records = [bytes(record) for record in request.records]
         try:
-            if request.producer is not None:
-                incoming = posted(records, request.producer, request.first_sequence)
-                taken = await asyncio.to_thread(inbox.take, incoming)
-            else:
-                async with self._posting:  # Sequence numbers must rise in the order of arrival.
-                    incoming = posted(records, "", time.time_ns())
-                    taken = await asyncio.to_thread(inbox.take, incoming)
+            taken = await asyncio.to_thread(
+                take_posted, inbox, records, request.producer, request.first_sequence
+            )
         except FullError as error:
             raise RestError(503, str(error), retry_after_s=1.0) from None
         self.records_taken += taken.accepted

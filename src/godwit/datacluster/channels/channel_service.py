@@ -216,7 +216,9 @@ class ChannelService:
             dataset: self._snapshots.last_batch(dataset)
             for dataset in self._executions.last(known.id).inputs
         }
-        return self._executions.plan(known.id, last, now_s=now_s)
+        sources = self._evaluation(known).query.sources
+        news = {source.dataset for source in sources if source.is_new}
+        return self._executions.plan(known.id, last, news, now_s=now_s)
 
     def _run(self, known: KnownChannel, execution: Execution, now_s: float) -> None:
         begun_s = time.perf_counter()

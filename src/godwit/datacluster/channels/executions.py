@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -79,10 +79,13 @@ class Executions:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def plan(self, channel: int, last: Mapping[str, int], *, now_s: float) -> Execution | None:
+    def plan(
+        self, channel: int, last: Mapping[str, int], news: Collection[str], *, now_s: float
+    ) -> Execution | None:
         """The execution to run: the planned one, or else the next one.
 
-        `last` is the last batch of each dataset.  None if nothing is new.
+        `last` is the last batch of each dataset, `news` are the datasets whose new records the
+        query reads.  None if none of these has any.
         """
         with self._catalog.transaction() as connection:
             row = _last(connection, channel)
@@ -93,7 +96,7 @@ class Executions:
                 name: Range(range.through, max(range.through, last.get(name, 0)))
                 for name, range in before.inputs.items()
             }
-            if all(range.after == range.through for range in inputs.values()):
+            if all(inputs[name].after == inputs[name].through for name in news):
                 return None
             version = current(connection, VERSION)
             planned = Execution(channel, before.number + 1, inputs, version, now_s)

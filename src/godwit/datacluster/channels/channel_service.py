@@ -3,7 +3,7 @@
 Called by the server and by the scheduler.  Calls may come from any thread; a channel is executed by
 one of them at a time.
 
-    plan --> evaluate --> write --> commit --> on_results
+    plan --> evaluate, write --> commit --> on_results
 
 A crash before the commit leaves a planned execution, which is repeated.
 """
@@ -16,8 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from godwit.datacluster.catalog import Catalog
@@ -37,7 +35,8 @@ from godwit.datacluster.channels.executions import (
     Executions,
     Range,
 )
-from godwit.datacluster.channels.result_files import BYTES, ResultFiles, arranged
+from godwit.datacluster.channels.result_files import ResultFiles
+from godwit.datacluster.channels.result_writing import ResultWriter
 from godwit.datacluster.channels.results import ResultStore
 from godwit.datacluster.channels.snapshots import Snapshots
 from godwit.datacluster.channels.subscriptions import Subscriptions
@@ -99,6 +98,7 @@ class ChannelService:
         self._subscriptions = Subscriptions(catalog)
         self._executions = Executions(catalog)
         self._files = ResultFiles(folder / FOLDER)
+        self._writer = ResultWriter(self._files)
         self._results = ResultStore(catalog, self._files, self._subscriptions)
         self._evaluations: dict[int, Evaluation] = {}
         self._running: dict[int, threading.Lock] = {}
@@ -223,32 +223,29 @@ class ChannelService:
     def _run(self, known: KnownChannel, execution: Execution, now_s: float) -> None:
         begun_s = time.perf_counter()
         evaluated = self._evaluate(known, execution)
-        evaluated_s = time.perf_counter()
-        results = arranged(evaluated.results)
-        self._write(execution, results)
-        written_s = time.perf_counter()
         self._executions.done(
             execution,
-            rows=results.num_rows,
-            size_bytes=int(np.sum(results[BYTES].to_numpy())),
-            timings=msgspec.structs.replace(evaluated.timings, writing_s=written_s - evaluated_s),
+            rows=evaluated.written.rows,
+            size_bytes=evaluated.written.size_bytes,
+            timings=evaluated.timings,
             plan=evaluated.plan,
-            now_s=now_s + written_s - begun_s,
+            now_s=now_s + time.perf_counter() - begun_s,
         )
 
     def _evaluate(self, known: KnownChannel, execution: Execution) -> Evaluated:
         return self._evaluation(known).run(execution)
-
-    def _write(self, execution: Execution, results: pa.Table) -> None:
-        if results.num_rows:
-            self._files.write(execution.channel, execution.number, results)
 
     def _evaluation(self, known: KnownChannel) -> Evaluation:
         with self._lock:
             found = self._evaluations.get(known.id)
             if found is None:
                 found = self._evaluations[known.id] = Evaluation(
-                    self._spark, self._snapshots, self._subscriptions, known.id, known.channel
+                    self._spark,
+                    self._snapshots,
+                    self._subscriptions,
+                    self._writer,
+                    known.id,
+                    known.channel,
                 )
             return found
 

@@ -25,6 +25,7 @@ from godwit.datacluster.ddl.parsing import parse
 from godwit.datacluster.ddl.statements import CreateChannel
 from godwit.datacluster.model.dataset import Column, ColumnType, Dataset
 from godwit.spark.session import spark_session
+from godwit.spark.supervised import SupervisedSpark
 
 REPORTS = Dataset(
     "Reports",
@@ -48,7 +49,9 @@ def main() -> None:
     spark = spark_session(application="benchmark")
     with tempfile.TemporaryDirectory() as folder:
         snapshots = MemorySnapshots(spark, REPORTS)
-        channels = ChannelService(spark, Catalog(Path(folder)), snapshots, Path(folder))
+        channels = ChannelService(
+            SupervisedSpark(lambda: spark), Catalog(Path(folder)), snapshots, Path(folder)
+        )
         statement = parse(CHANNEL)
         assert isinstance(statement, CreateChannel)
         channels.apply(statement, now_s=0.0)

@@ -32,6 +32,7 @@ from godwit.datacluster.channels.channel_service import ChannelService
 from godwit.datacluster.channels.executions import Execution
 from godwit.datacluster.channels.result_files import ResultFiles
 from godwit.datacluster.channels.result_writing import ResultWriter
+from godwit.spark.supervised import SupervisedSpark
 
 
 def test_brokers_are_told_what_concerns_them(
@@ -70,7 +71,9 @@ def test_results_are_announced_when_they_can_be_pulled(
         announced.append(notices(channels, "A").through)
 
     catalog = Catalog(tmp_path)
-    channels = ChannelService(spark, catalog, snapshots, tmp_path, on_results=on_results)
+    channels = ChannelService(
+        SupervisedSpark(lambda: spark), catalog, snapshots, tmp_path, on_results=on_results
+    )
     make(channels, OF_TYPE, FAILING)
     for channel in ("OfType", "Failing"):
         subscribe(channels, "A", channel, type="fire")

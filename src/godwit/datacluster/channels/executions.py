@@ -48,6 +48,8 @@ class Execution(msgspec.Struct, frozen=True):
     moment_s: float
     attempts: int = 0
     error: str | None = None
+    deaths: int = 0
+    """How often Spark has died during it."""
 
 
 class Timings(msgspec.Struct, frozen=True):
@@ -136,13 +138,29 @@ class Executions:
                 ),
             )
 
-    def failed(self, execution: Execution, error: str) -> None:
+    def failed(self, execution: Execution, error: str, *, deaths: int | None = None) -> None:
+        """`deaths` if Spark has died: how often by now."""
         with self._catalog.transaction() as connection:
             connection.execute(
-                """UPDATE executions SET attempts = attempts + 1, error = ?
+                """UPDATE executions SET attempts = attempts + 1, error = ?, deaths = ?
                 WHERE channel = ? AND number = ?""",
-                (error[:ERROR_LENGTH_MAX], execution.channel, execution.number),
+                (
+                    *(error[:ERROR_LENGTH_MAX], execution.deaths if deaths is None else deaths),
+                    *(execution.channel, execution.number),
+                ),
             )
+
+    def resume(self, channel: int) -> Execution | None:
+        """Forget that Spark died during the planned execution; None if there is none."""
+        with self._catalog.transaction() as connection:
+            row = _last(connection, channel)
+            if row["state"] != PLANNED:
+                return None
+            connection.execute(
+                "UPDATE executions SET deaths = 0 WHERE channel = ? AND number = ?",
+                (channel, row["number"]),
+            )
+            return _execution(row)
 
     def skip(self, channel: int, *, now_s: float) -> Execution | None:
         """Pass over the planned execution; None if there is none."""
@@ -241,6 +259,7 @@ def _execution(row: sqlite3.Row) -> Execution:
         row["moment_s"],
         row["attempts"],
         row["error"],
+        row["deaths"],
     )
 
 

@@ -93,6 +93,8 @@ class Scheduler:
 
     def run_due(self, now_s: float) -> list[ExecutionOutcome]:
         """Execute all channels that are due; their outcomes."""
+        if self._channels.is_down:
+            return []  # They are due as soon as Spark is back.
         known = {each.id: each for each in self._channels.all()}
         self._look_around(known, now_s)
         due = sorted(
@@ -100,7 +102,8 @@ class Scheduler:
             for id, turn in self._turns.items()
             if turn.due_s is not None and turn.due_s <= now_s
         )
-        outcomes, begun_s = [], time.perf_counter()
+        outcomes: list[ExecutionOutcome] = []
+        begun_s = time.perf_counter()
         for _, id in due:
             if self._is_stopping:
                 break

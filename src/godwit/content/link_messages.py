@@ -132,6 +132,12 @@ class EpochNews(Wired, frozen=True, kw_only=True, tag=56):
     following: NetworkShape | None = None
     """The next one, if it is committed and the present one is still in use."""
 
+    is_recent: bool = False
+    """The epoch before the present one may still be in use elsewhere."""
+
+    before: NetworkShape | None = None
+    """That epoch; None if it was the one of the configuration."""
+
 
 @final
 class StatusRequest(Wired, frozen=True, kw_only=True, tag=45):

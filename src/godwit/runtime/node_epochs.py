@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from math import inf
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from godwit.broker.effects import OpenLink
-from godwit.broker.routing import EpochStatus
+from godwit.broker.routing import EpochStatus, Reshapable
 from godwit.broker.stimuli import (
     AdoptEpoch,
     EpochStimulus,
@@ -41,6 +44,8 @@ log = logging.getLogger("godwit.epochs")
 
 #: How often the links of an epoch that is over are looked at.
 CLOSE_STEP_S = 0.05
+#: For how many times `link_s` another broker may still use an epoch that is over here.
+DRAINED_LINKS = 2
 EPOCH_OVER = "the epoch of this link is over"
 
 
@@ -59,6 +64,8 @@ class NodeEpochs:
         self._closing: dict[int, asyncio.Task[None]] = {}
         self._fencing = 0
         """The highest number of a coordinator so far."""
+        self._dropped_s = -inf
+        """When the last epoch was dropped here."""
 
     @property
     def status(self) -> EpochStatus:
@@ -134,7 +141,7 @@ class NodeEpochs:
             return False
         if hello.lane < self.status.epoch:
             assert self._node.broker.epochs is not None
-            raise LaneOver(hello.lane, self._node.broker.epochs.news)
+            raise LaneOver(hello.lane, self._news(self._node.broker.epochs))
         if not hello.is_in_use:
             raise PeerError(f"broker {self._node.name} does not build epoch {hello.lane} yet")
         return True
@@ -207,8 +214,16 @@ class NodeEpochs:
         """The first frame on a new stream."""
         epochs = self._node.broker.epochs
         if epochs is not None and (port.hop.lane or epochs.is_changing):
-            port.put(encode(epochs.news))
+            port.put(encode(self._news(epochs)))
             port.flush()
+
+    def _news(self, epochs: Reshapable) -> EpochNews:
+        """Without the epoch before, if nothing of it can be left in the network."""
+        since_s = self._node.now_s() - self._dropped_s
+        is_recent = since_s < DRAINED_LINKS * self._node.limits.link_s or bool(self._closing)
+        return replace(
+            epochs.news, is_recent=is_recent, before=epochs.news.before if is_recent else None
+        )
 
     def on_news(self, news: EpochNews, source: Neighbour | None) -> None:
         """A neighbour tells which epochs are in use."""
@@ -227,11 +242,12 @@ class NodeEpochs:
 
     def _follow(self, news: EpochNews) -> None:
         status = self.status
-        for shape in (news.now, news.following):
+        for shape in (news.before, news.now, news.following):
             if shape is None or shape.epoch <= status.epoch:
                 continue
-            is_next = shape.epoch == status.next_epoch or shape.follows == status.epoch
-            kind = FlipEpoch if is_next else AdoptEpoch
+            is_next = shape.follows == status.epoch and (news.is_recent or shape != news.now)
+            is_flip = shape.epoch == status.next_epoch or (is_next and shape != news.before)
+            kind = FlipEpoch if is_flip else AdoptEpoch
             status = self.change(kind(news.change, shape))
 
     def on_lane_over(self, neighbour: Neighbour, news: EpochNews) -> None:
@@ -245,6 +261,8 @@ class NodeEpochs:
     def drop_lane(self, lane: int) -> None:
         """Close the links of an epoch when all is acknowledged; handle what waited for its end."""
         node = self._node
+        if lane < self.status.epoch:
+            self._dropped_s = node.now_s()
         node.links = self.links(self.status.epoch)
         if node.hold is not None:
             node.hold.drop_lane(lane, node)

@@ -24,7 +24,7 @@ E5  A broker that has restarted is sent Last again, behind what it had not ackno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias, assert_never
 
@@ -94,6 +94,7 @@ class EpochRouting:
         self._now = overlay(place)
         self._next: Routing | None = None
         self._now_shape: NetworkShape | None = None
+        self._before: NetworkShape | None = None
         self._shape: NetworkShape | None = None
         """Of the next epoch."""
         self._change = self._now_change = ""
@@ -179,10 +180,8 @@ class EpochRouting:
         for routing in self._routings():
             routing.check()
 
-    def _routings(self) -> Iterator[Routing]:
-        yield self._now
-        if self._next is not None:
-            yield self._next
+    def _routings(self) -> list[Routing]:
+        return [self._now] if self._next is None else [self._now, self._next]
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -196,8 +195,9 @@ class EpochRouting:
             routing = self._of(last_hop)
             return [] if routing is None else self._from(routing, routing.handle(message, last_hop))
         self._confirmations.request(message)
-        routings = list(self._routings())
-        return self._all(self._from(each, each.handle(message, last_hop)) for each in routings)
+        return self._all(
+            self._from(each, each.handle(message, last_hop)) for each in self._routings()
+        )
 
     def _is_special(self, message: RoutingMessage, last_hop: Hop) -> bool:
         """Whether a message of a neighbour is not for the only routing."""
@@ -268,15 +268,14 @@ class EpochRouting:
 
     def recovering(self) -> Answers:
         self._is_recovering = True
-        return self._all(self._from(each, each.recovering()) for each in list(self._routings()))
+        return self._all(self._from(each, each.recovering()) for each in self._routings())
 
     def clients_returned(self) -> Answers:
-        routings = list(self._routings())
-        return self._all(self._from(each, each.clients_returned()) for each in routings)
+        return self._all(self._from(each, each.clients_returned()) for each in self._routings())
 
     def recovered(self) -> Answers:
         self._is_recovering = False
-        return self._all(self._from(each, each.recovered()) for each in list(self._routings()))
+        return self._all(self._from(each, each.recovered()) for each in self._routings())
 
     # -- a change ------------------------------------------------------------------------------
 
@@ -300,7 +299,7 @@ class EpochRouting:
     @property
     def news(self) -> EpochNews:
         if not self._machine.phase.is_committed:
-            return EpochNews(change=self._now_change, now=self._now_shape)
+            return EpochNews(change=self._now_change, now=self._now_shape, before=self._before)
         return EpochNews(change=self._change, now=self._now_shape, following=self._shape)
 
     def starts_hold(self, message: Message, last_hop: Hop) -> bool:
@@ -486,7 +485,8 @@ class EpochRouting:
         self._machine.apply(EpochEvent.DRAINED)
         answers: Answers = [DropLane(self._lane), *self._confirmations.end(next_remains=True)]
         self._closing = set(self._now.neighbours) - self._gone
-        self._now, self._lane, self._now_shape = self._next, self._shape.epoch, self._shape
+        self._before, self._now_shape = self._now_shape, self._shape
+        self._now, self._lane = self._next, self._shape.epoch
         self._now_change = self._change
         self._end(self._lane)
         return answers

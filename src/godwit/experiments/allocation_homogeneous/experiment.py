@@ -69,8 +69,8 @@ Delays (R15, R16) and the overloads of PAIRWISE-K (R30) on this page are older t
 Until then all copies of a publication at a broker arrived with the last one, so that a subscriber
 waited for twice as many as it does now on average; and PAIRWISE-K had as many clusters as CRAM-XOR
 has in the scheme with the fewest brokers, not in the last one (`allocation-capacity` is newer).
-Mean delays of the same plans since the first correction, over 25 s with 8,000 subscriptions and 40 s
-with 2,000 (before it, over the same time, in parentheses):
+Mean delays of the same plans since the first correction, over 25 s with 8,000 subscriptions and
+40 s with 2,000 (before it, over the same time, in parentheses):
 
 | ms | MANUAL | PAIRWISE-N | FBF | BIN PACKING | CRAM-IOU |
 | --- | --- | --- | --- | --- | --- |

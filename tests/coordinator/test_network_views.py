@@ -7,7 +7,14 @@ import pytest
 from tests.coordinator.scenes import coordinator, report
 from tests.coordinator.test_change_rules import account
 
-from godwit.api.network_api import BrokerAccount, ChangeKind, ChangeRequest, LinkView, NetworkLink
+from godwit.api.network_api import (
+    Authority,
+    BrokerAccount,
+    ChangeKind,
+    ChangeRequest,
+    LinkView,
+    NetworkLink,
+)
 from godwit.api.network_views import Known, network_view, state_of
 from godwit.coordinator.coordinator_core import Coordinator
 
@@ -86,12 +93,32 @@ def test_newcomers_and_plans_avoid_brokers_that_are_drained_or_join() -> None:
     assert "change 1 of the network is running" in core.plan().says
 
 
-def test_each_start_has_a_higher_authority_and_a_take_over_is_above_all() -> None:
+def test_a_restart_is_another_run_and_a_take_over_another_number() -> None:
     first = coordinator(1)
     second = coordinator(1, memory=first.memory)
-    assert second.authority.number == first.authority.number + 1
+    assert first.authority.yields_to(second.authority)
+    assert second.authority == msgspec.structs.replace(first.authority, run=2)
     seen = msgspec.structs.replace(second.authority, number=17)
     heard(second, account("B1", authority=seen), now_s=1.0)
     second.take_over()
     assert second.authority.number == 18
-    assert coordinator(1, memory=second.memory).authority.number == 19, "it is persistent"
+    third = coordinator(1, memory=second.memory).authority
+    assert (third.number, third.run) == (18, 3), "it is persistent"
+    assert not third.yields_to(seen)
+    assert second.authority.yields_to(third)
+
+
+@pytest.mark.parametrize(
+    ("own", "seen", "yields"),
+    [
+        pytest.param(Authority(1, "a"), None, False, id="nothing was seen"),
+        pytest.param(Authority(1, "a"), Authority(1, "a"), False, id="itself"),
+        pytest.param(Authority(1, "a", 9), Authority(2, "b", 1), True, id="a lower number"),
+        pytest.param(Authority(2, "b", 1), Authority(1, "a", 9), False, id="a higher number"),
+        pytest.param(Authority(1, "b", 9), Authority(1, "a", 1), True, id="the same, another one"),
+        pytest.param(Authority(1, "a", 1), Authority(1, "a", 2), True, id="an earlier run"),
+        pytest.param(Authority(1, "a", 3), Authority(1, "a", 2), False, id="a later run"),
+    ],
+)
+def test_who_yields_to_whom(own: Authority, seen: Authority | None, yields: bool) -> None:
+    assert own.yields_to(seen) is yields

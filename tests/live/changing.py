@@ -109,9 +109,8 @@ class ChangingNetwork:
     # -- changes -------------------------------------------------------------------------------
 
     async def begin(self, kind: ChangeKind, *brokers: str, **fields: object) -> NetworkChange:
-        request = ChangeRequest(
-            kind=kind, brokers=list(brokers), asked_by="a test", **{"per_s": 50.0, **fields}
-        )  # type: ignore[arg-type]
+        usual = ChangeRequest(kind=kind, brokers=list(brokers), asked_by="a test", per_s=50.0)
+        request = msgspec.structs.replace(usual, **fields)
         return await self.caller.call(network_api.BEGIN_CHANGE, request)
 
     async def ended(self, change: NetworkChange) -> NetworkChange:

@@ -21,7 +21,7 @@ FIRST, SECOND = Authority(1, "a"), Authority(2, "b")
 
 
 def order(command: Command, authority: Authority = FIRST, **fields: str) -> Order:
-    return Order(authority=authority, command=command, **fields)  # type: ignore[arg-type]
+    return Order(authority=authority, command=command, **fields)
 
 
 @contextlib.asynccontextmanager
@@ -48,14 +48,16 @@ def test_it_obeys_no_lower_authority_and_of_two_equal_ones_the_first() -> None:
             orders.obey(order("drain", SECOND))
             status, says = refusal(orders, order("undrain", FIRST))
             assert status == 409
-            assert "obeys authority 2 (coordinator b), and this order has 1" in says
+            assert "obeys authority 2 (coordinator b, run 1), and this order has 1" in says
             assert orders.node.is_draining, "a refused order changes nothing"
-            status, _ = refusal(orders, order("undrain", Authority(2, "twin")))
+            status, _ = refusal(orders, order("undrain", Authority(2, "twin", run=9)))
             assert status == 409
+            orders.obey(order("drain", Authority(2, "b", run=2)))
+            assert refusal(orders, order("undrain", SECOND))[0] == 409, "an earlier run"
             orders.obey(order("undrain", Authority(3, "c")))
             assert not orders.node.is_draining
             assert refusal(orders, order("drain", SECOND))[0] == 409
-            assert orders.refused == 3
+            assert orders.refused == 4
             assert orders.account().authority == Authority(3, "c")
 
     run(scenario())
@@ -132,8 +134,8 @@ def test_an_end_is_for_one_run_only() -> None:
     async def scenario() -> None:
         async with stage() as (_, orders):
             orders.is_supervised = True
-            for command in ("restart", "leave"):
-                orders.obey(order(command, start="another run"))  # type: ignore[arg-type]
+            orders.obey(order("restart", start="another run"))
+            orders.obey(order("leave", start="another run"))
             assert orders.ending is None
             orders.obey(order("restart", start=orders.start))
             async with asyncio.timeout(5):

@@ -8,10 +8,11 @@
                  GET  /network/changes, /network/changes/{number}
                  POST /network/abort                   -> the present change, taken back
 
-Every order carries the *authority* of the coordinator that gives it: a number that grows with each
-start of a coordinator, and the id of that run.  A broker refuses an order with a lower number than
-it has seen, and one with the same number from another run.  So a coordinator that was replaced, and
-does not know it, changes nothing.
+Every order carries the *authority* of the coordinator that gives it: a fencing number that grows
+when a coordinator takes over, the id of its state, and the number of its run.  A broker refuses an
+order with a lower number than it has seen, one with the same number of another coordinator, and one
+of an earlier run.  So a coordinator that was replaced, and does not know it, changes nothing,
+however often it is restarted.
 """
 
 from __future__ import annotations
@@ -34,14 +35,21 @@ ShortLine = Annotated[str, msgspec.Meta(max_length=500)]
 # -- brokers -----------------------------------------------------------------------------------
 
 
-class Authority(msgspec.Struct, frozen=True, order=True):
-    """Which coordinator orders: the fencing number, and the id of the coordinator's run."""
+class Authority(msgspec.Struct, frozen=True):
+    """Which coordinator orders: the fencing number, the id of its state, and its run."""
 
     number: Number
     coordinator: str
+    run: Number = 1
+
+    def yields_to(self, seen: Authority | None) -> bool:
+        """Whether those who have seen another authority do not obey this one."""
+        if seen is None or self.number != seen.number:
+            return seen is not None and self.number < seen.number
+        return self.coordinator != seen.coordinator or self.run < seen.run
 
     def __str__(self) -> str:
-        return f"{self.number} (coordinator {self.coordinator})"
+        return f"{self.number} (coordinator {self.coordinator}, run {self.run})"
 
 
 class LinkView(msgspec.Struct, frozen=True, order=True):

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from godwit.api.coordinator_api import MoveRecord, PlanRecord
-from godwit.api.network_api import NetworkChange
+from godwit.api.network_api import Authority, NetworkChange
 from godwit.content.geography import GeoPoint
 
 
@@ -40,9 +40,9 @@ class Forgotten(msgspec.Struct, frozen=True):
 
 
 class AuthorityRecord(msgspec.Struct, frozen=True):
-    """The number of the last start of the coordinator."""
+    """The authority of the last run of the coordinator."""
 
-    number: int
+    authority: Authority
 
 
 class BrokerLeft(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Memory:
     plan: PlanRecord | None = None
     moves: dict[int, MoveRecord] = field(default_factory=dict)
     changes: dict[int, NetworkChange] = field(default_factory=dict)
-    authority: int = 0
+    authority: Authority | None = None
 
     def apply(self, change: Change) -> None:
         match change:
@@ -88,7 +88,7 @@ class Memory:
             case NetworkChange():
                 self.changes[change.number] = change
             case AuthorityRecord():
-                self.authority = change.number
+                self.authority = change.authority
             case Forgotten():
                 del self.moves[change.number]
             case BrokerLeft():

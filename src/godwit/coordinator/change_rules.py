@@ -67,8 +67,7 @@ def check_change(request: ChangeRequest, now: Circumstances) -> None:
 def _check_authority(request: ChangeRequest, now: Circumstances) -> None:
     seen = [a.authority for a in now.accounts.values() if a.authority is not None]
     for authority in seen:
-        is_other = authority.number == now.authority.number and authority != now.authority
-        if (authority.number > now.authority.number or is_other) and not request.take_over:
+        if now.authority.yields_to(authority) and not request.take_over:
             raise RestError(
                 CONFLICT,
                 f"brokers obey another coordinator: its authority is {authority}, and that of this"

@@ -55,6 +55,8 @@ class ChangeRunner:
         self._core = core
         self._calls = calls
         self._save = save
+        self._seen: dict[str, tuple[float, BrokerAccount]] = {}
+        """The last account of brokers that should be drained."""
         self._steps: dict[StepKind, Callable[[int], Awaitable[StepEnd]]] = {
             StepKind.DRAIN: self._drain,
             StepKind.UNDRAIN: self._undrain,
@@ -168,7 +170,10 @@ class ChangeRunner:
         core, now_s = self._core, time.time()
         for broker in core.changes.drained:
             known = core.accounts.get(broker)
-            if known and not known[1].is_draining and core.is_live(broker, now_s):
+            if known is None or known == self._seen.get(broker):
+                continue  # Once for each report: it may refuse.
+            self._seen[broker] = known
+            if not known[1].is_draining and core.is_live(broker, now_s):
                 with contextlib.suppress(GodwitError):
                     await self._order(broker, "drain", within_s=ACCOUNT_S, reason="drained before")
 

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+import msgspec
+
 from godwit.api import coordinator_api
 from godwit.api.broker_api import MoveOutcome
 from godwit.api.network_api import Authority, BrokerAccount, NetworkView
@@ -57,8 +59,8 @@ class Coordinator:
         self.settings = settings
         self.memory = memory or Memory()
         self._changes: list[Change] = []
-        self.authority = Authority(self.memory.authority + 1, f"{random.getrandbits(32):08x}")
-        self._keep(AuthorityRecord(self.authority.number))
+        self.authority = _next_run(self.memory.authority, random)
+        self._keep(AuthorityRecord(self.authority))
         self.changes = NetworkChanges(self.memory, self._keep)
         self.accounts: dict[str, tuple[float, BrokerAccount]] = {}
         """What each broker says about itself, with the time of its arrival."""
@@ -149,8 +151,8 @@ class Coordinator:
         """Be in charge, above every authority that brokers have seen."""
         seen = [a.authority.number for _, a in self.accounts.values() if a.authority is not None]
         number = max([self.authority.number, *seen]) + 1
-        self.authority = Authority(number, self.authority.coordinator)
-        self._keep(AuthorityRecord(number))
+        self.authority = msgspec.structs.replace(self.authority, number=number)
+        self._keep(AuthorityRecord(self.authority))
 
     def remove_broker(self, broker: str) -> None:
         """It has left for good."""
@@ -289,6 +291,13 @@ class Coordinator:
             if which.client in (None, every[number].client)
         ]
         return coordinator_api.Moves(wanted[: which.limit], _counted(list(every.values())))
+
+
+def _next_run(last: Authority | None, random: Random) -> Authority:
+    """The number stays: a coordinator that was replaced is not in charge again when it restarts."""
+    if last is None:
+        return Authority(1, f"{random.getrandbits(64):016x}")
+    return msgspec.structs.replace(last, run=last.run + 1)
 
 
 def _counted(moves: list[coordinator_api.MoveRecord]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """What a coordinator may order a broker to do, and what the broker says about itself.
 
 O1  An order is obeyed only with an authority that is not below the highest one seen; of two
-    coordinators with the same number, the first one seen.
+    coordinators with the same number, the first one seen, and of its runs the latest.
 O2  A broker that has a coordinator obeys nothing before that has told its authority, for a while:
     a restart does not make it forget who is in charge.
 O3  A broker leaves only if it has no client and at most one link.
@@ -133,7 +133,7 @@ class BrokerOrders:
 
     def _objection(self, authority: Authority) -> str | None:
         seen = self.authority
-        if seen is None or authority == seen or authority.number > seen.number:
+        if not authority.yields_to(seen):
             return None
         return (
             f"broker {self.node.name} obeys authority {seen}, and this order has {authority};"

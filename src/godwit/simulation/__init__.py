@@ -3,6 +3,7 @@
 simulator.py         topology, clients, run; brokers and links that come and go
 simulated_broker.py  one broker between modelled CPU and output
 servers.py           a server with a queue: matching engine, output
+queues.py            what waits in the queues of a broker, and leaves it
 wires.py             one direction of a link
 agenda.py            virtual time
 resources.py         the resources of a broker and of a link

@@ -39,13 +39,14 @@ from godwit.simulation.faults import Fault
 from godwit.simulation.homes import Home
 from godwit.simulation.injection import inject
 from godwit.simulation.observers import Observer, Observers
+from godwit.simulation.queues import NeighbourPort
 from godwit.simulation.resources import (
     DEFAULT_LINK,
     DEFAULT_RESOURCES,
     BrokerResources,
     LinkOptions,
 )
-from godwit.simulation.simulated_broker import NeighbourPort, SimulatedBroker
+from godwit.simulation.simulated_broker import SimulatedBroker
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.wires import Wire
 

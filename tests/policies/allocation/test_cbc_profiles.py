@@ -277,6 +277,17 @@ def test_publications_that_overtake_each_other() -> None:
     assert scene.ids == {"alice/a": {"p": [12, 20]}}
 
 
+@pytest.mark.parametrize("clients", [1, 100], ids=["a loop", "arrays"])
+def test_a_gap_in_sequences_takes_no_memory(clients: int) -> None:
+    scene = Scene(length=10, vectors_max=1_000)
+    names = [f"c{number}" for number in range(clients)]
+    for name in names:
+        scene.hold(name, a="size >= 0")
+    for sequence in (0, 10**15, 10**15 + 3):
+        scene.deliver(sequence, *names)
+    assert scene.ids == {f"{name}/a": {"p": [10**15, 10**15 + 3]} for name in names}
+
+
 def test_what_is_behind_the_window_is_not_noted() -> None:
     """bob received something long ago: a plan does not count it."""
     scene = Scene(length=10)

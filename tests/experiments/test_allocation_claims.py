@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from godwit.experiments.allocation_capacity.experiment import EXPERIMENT as CAPACITY
+from godwit.experiments.allocation_forecast.experiment import EXPERIMENT as FORECAST
 from godwit.experiments.allocation_heterogeneous.experiment import EXPERIMENT as HETEROGENEOUS
 from godwit.experiments.allocation_homogeneous.experiment import EXPERIMENT as HOMOGENEOUS
 from godwit.experiments.allocation_large.experiment import EXPERIMENT as LARGE
@@ -108,7 +110,25 @@ def cost(case: Case) -> dict[str, float]:
     return {"plan_s": factor * number**2 / 1e6}
 
 
+def forecast(_case: Case) -> dict[str, float]:
+    errors = {f"error_{name}_max": 0.05 for name in ("input", "output", "messages")}
+    return {**errors, "overloaded_unforeseen": 0.0, "brokers": 26.0, "lower_bound_brokers": 25.0}
+
+
+def with_capacity(case: Case) -> dict[str, float]:
+    algorithm = str(case["algorithm"])
+    is_xor = algorithm == "cram-xor"
+    return {
+        "brokers": {"fbf": 31.0, "bin-packing": 30.0, "cram-iou": 15.0}.get(algorithm, 80.0),
+        "planned_in_per_s_mean": 1.6 if is_xor else 1.0,
+        "planned_in_per_s_max": 2.0 if is_xor else 1.0,
+        "planned_overloaded": 1.0 if algorithm in ("automatic", "pairwise-k") else 0.0,
+    }
+
+
 VALUES = {
+    CAPACITY.name: with_capacity,
+    FORECAST.name: forecast,
     HOMOGENEOUS.name: allocated,
     HETEROGENEOUS.name: allocated,
     LARGE.name: allocated,
@@ -130,7 +150,7 @@ def results(
     return Results(runs)
 
 
-ALL = (HOMOGENEOUS, HETEROGENEOUS, LARGE, STEPS, CLOSENESS, VECTORS, COST)
+ALL = (HOMOGENEOUS, HETEROGENEOUS, LARGE, STEPS, FORECAST, CAPACITY, CLOSENESS, VECTORS, COST)
 BETTER = (Verdict.REPRODUCED, Verdict.EXCEEDED)
 
 
@@ -212,6 +232,17 @@ FAILURES: list[tuple[Experiment, str, dict[str, float], dict[str, object]]] = [
     (STEPS, "R16 MANUAL", {"delay_s_mean": 0.3}, {"capacity": "unequal"}),
     (STEPS, "R16 CRAM-IOU", {"delay_s_mean": 0.3}, {"capacity": "unequal"}),
     (STEPS, "R16 PAIRWISE-N", {"delay_s_mean": 0.1}, {"capacity": "unequal"}),
+    (FORECAST, "plan-1 profiled, input rate", {"error_input_max": 0.2}, {"quotes": "profiled"}),
+    (FORECAST, "plan-1 later, input rate", {"error_input_max": 0.2}, {"quotes": "later"}),
+    (FORECAST, "plan-1 later, output bandwidth", {"error_output_max": 1}, {"quotes": "later"}),
+    (FORECAST, "plan-1 later, message rate", {"error_messages_max": 1}, {"quotes": "later"}),
+    (FORECAST, "plan-2 forecast", {"overloaded_unforeseen": 1}, {"quotes": "later"}),
+    (FORECAST, "plan-3 forecast", {"brokers": 28}, {"plan": "best"}),
+    (CAPACITY, "R2 capacity", {"brokers": 29}, {"algorithm": "cram-iou"}),
+    (CAPACITY, "R3 capacity", {"brokers": 30}, {"algorithm": "fbf"}),
+    (CAPACITY, "R24 capacity", {"planned_in_per_s_mean": 1.1}, {"algorithm": "cram-xor"}),
+    (CAPACITY, "R24 capacity, max", {"planned_in_per_s_max": 1.1}, {"algorithm": "cram-xor"}),
+    (CAPACITY, "R30 capacity", {"planned_overloaded": 0}, {"algorithm": "pairwise-k"}),
     (CLOSENESS, "R24", {"messages_in_per_s_mean": 3.5}, {"algorithm": "cram-xor"}),
     (CLOSENESS, "R24 max", {"messages_in_per_s_max": 7}, {"algorithm": "cram-xor"}),
     (CLOSENESS, "R25 equal", {"clusters": 60}, {"algorithm": "cram-xor"}),

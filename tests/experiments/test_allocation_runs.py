@@ -142,6 +142,29 @@ def test_a_sample_covers_all_quotes_and_starts_again(setup: AllocationSetup) -> 
     assert played == [of_publisher[number] for number in (0, 2, 4, 0, 2)]
 
 
+def test_later_quotes_are_those_after_the_profiled_ones(setup: AllocationSetup) -> None:
+    few = replace(setup, quotes=6, quotes_every=2)
+    both = drawn(few.workload(1), replace(few, quotes=12))
+    workload = sampled(few.workload(1), replace(few, plays_later=True))
+    publisher = workload.publishers[0]
+
+    played = [workload.content(publisher) for _ in range(4)]
+
+    of_publisher = both[publisher.name]
+    assert played == [of_publisher[number] for number in (6, 8, 10, 6)]
+    later = setup_of({**SMALL, "quotes": "later"})
+    assert later == replace(setup, plays_later=True)
+    assert expected_of(later, 1) == expected_of(setup, 1), "the plan knows only the first"
+
+
+def test_the_best_plan_is_beyond_the_thesis() -> None:
+    thesis, best = (settings_of({**SMALL, "plan": plan}, 1) for plan in ("thesis", "best"))
+    assert thesis == settings_of(SMALL, 1)
+    assert (thesis.keep, thesis.improve_steps) == ("last", 0)
+    assert best.keep == "fewest"
+    assert best.improve_steps > 0
+
+
 # -- deployment and measures ---------------------------------------------------------------------
 
 

@@ -126,7 +126,7 @@ def plain(samples: list[tuple[int, float]]) -> tuple[float, float]:
                 continue
         ignored = 0
         kept.append(x)
-        last = min(range(0, 10_000, 10), key=lambda ten: (abs(ten - n), -ten))
+        last = min(range(0, n + 20, 10), key=lambda ten: (abs(ten - n), -ten))
         counts[last] = counts.get(last, 0) + 1
         weight = max(0.25, 1 / counts[last])
         buckets[last] = (1 - weight) * buckets.get(last, 0.0) + weight * x

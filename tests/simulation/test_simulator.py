@@ -62,6 +62,37 @@ def test_the_delay_of_a_publication_is_the_sum_of_its_parts() -> None:
     assert arrivals.delays_s == [pytest.approx(0.2 + matching_s + 2 * size / 100.0)]
 
 
+def test_copies_leave_one_after_another() -> None:
+    """A subscriber does not wait for the copies of those behind it."""
+    arrivals = Arrivals()
+    resources = BrokerResources(output_bandwidth_bytes_s=1_000.0)
+    simulator = Simulator(chain(1), seed=1, resources=resources, link=LINK, observers=[arrivals])
+    paul = simulator.client("paul", at="B1")
+    advertisement = paul.advertise(X)
+    for number in range(5):
+        simulator.client(f"alice{number}", at="B1").subscribe(X)
+    simulator.at(100.0, paul.publish, advertisement, {"x": 1})
+    simulator.run()
+    copy_s = (40 + len(b"\x81\xa1x\x01")) / 1_000.0
+    first_s = arrivals.delays_s[0]
+    assert arrivals.delays_s == pytest.approx([first_s + number * copy_s for number in range(5)])
+
+
+@pytest.mark.parametrize("bandwidth_bytes_s", [100.0, 70_000.0, 1e9])
+def test_every_copy_arrives_however_many_leave_together(bandwidth_bytes_s: float) -> None:
+    oracle, arrivals = Oracle(), Arrivals()
+    resources = BrokerResources(output_bandwidth_bytes_s=bandwidth_bytes_s)
+    simulator = Simulator(chain(1), seed=1, resources=resources, observers=[oracle, arrivals])
+    paul = simulator.client("paul", at="B1")
+    advertisement = paul.advertise(X)
+    for number in range(7):
+        simulator.client(f"alice{number}", at="B1").subscribe(X)
+    simulator.at(100.0, paul.publish, advertisement, {"x": 1})
+    simulator.run()
+    assert (oracle.deliveries, oracle.is_satisfied) == (7, True)
+    assert len(arrivals.times_s) == {100.0: 7, 70_000.0: 7, 1e9: 1}[bandwidth_bytes_s]
+
+
 def test_a_busy_engine_makes_publications_wait() -> None:
     arrivals = Arrivals()
     resources = BrokerResources(

@@ -19,11 +19,13 @@ balance_global/      a chain of clusters
 balance_clusters/    more clusters
 press_accuracy/      estimates against what comes true
 offload_cost/        memory and time of a decision
-allocation/               what the next seven, about broker allocation, share
+allocation/               what the next nine, about broker allocation, share
 allocation_homogeneous/   how few of 80 equal brokers will do
 allocation_heterogeneous/  the same with brokers of three sizes
 allocation_large/         400 and 1,000 brokers
 allocation_steps/         what clustering, a new tree and moved publishers contribute
+allocation_forecast/      plans for traffic that they were not made from
+allocation_capacity/      which capacity of brokers explains which claim
 cram_closeness/           the metric by which CRAM clusters
 cram_vectors/             how long bit vectors must be
 cram_cost/                what making a plan costs
@@ -39,6 +41,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from godwit.experiments import (
+    allocation_capacity,
+    allocation_forecast,
     allocation_heterogeneous,
     allocation_homogeneous,
     allocation_large,
@@ -90,6 +94,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         allocation_heterogeneous,
         allocation_large,
         allocation_steps,
+        allocation_forecast,
+        allocation_capacity,
         cram_closeness,
         cram_vectors,
         cram_cost,

@@ -11,6 +11,7 @@ Tested   tests/profile/test_publisher_profile.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,26 +37,45 @@ class _Seen:
     since_s: float
     first_id: int
     last_id: int
+    publications: int = 0
+    """In the slice of time that is not over."""
+    bytes: int = 0
 
 
 class PublisherMeters:
-    """Profiles of a broker's own publishers, over the last `window_s`."""
+    """Profiles of a broker's own publishers, over the last `window_s`.
 
-    __slots__ = ("_bytes", "_publications", "_seen")
+    What is sent in a slice of time is added up, and entered into the windows when the slice is over
+    or profiles are read: a publication costs a few additions.
+    """
+
+    __slots__ = ("_bytes", "_publications", "_seen", "_slice_s")
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
         self._publications = RateWindow[str](window_s)
         self._bytes = RateWindow[str](window_s)
         self._seen: dict[str, _Seen] = {}
+        self._slice_s = -math.inf
+        """When the slice began."""
 
     def record(self, publisher: str, message_id: int, size_bytes: int, now_s: float) -> None:
+        if now_s - self._slice_s >= SLICE_S:
+            self._end_slice()
+            self._slice_s = now_s
         seen = self._seen.get(publisher)
         if seen is None:
-            self._seen[publisher] = _Seen(now_s, message_id, message_id)
-        else:
-            seen.last_id = max(seen.last_id, message_id)
-        self._publications.add(publisher, 1, now_s)
-        self._bytes.add(publisher, size_bytes, now_s)
+            seen = self._seen[publisher] = _Seen(now_s, message_id, message_id)
+        elif message_id > seen.last_id:
+            seen.last_id = message_id
+        seen.publications += 1
+        seen.bytes += size_bytes
+
+    def _end_slice(self) -> None:
+        for name, seen in self._seen.items():
+            if seen.publications:
+                self._publications.add(name, seen.publications, self._slice_s)
+                self._bytes.add(name, seen.bytes, self._slice_s)
+                seen.publications = seen.bytes = 0
 
     def forget(self, publisher: str) -> None:
         """It has left."""
@@ -64,6 +84,7 @@ class PublisherMeters:
             self._bytes.drop(publisher)
 
     def profiles(self, now_s: float) -> Mapping[str, PublisherProfile]:
+        self._end_slice()
         self._publications.forget_old(now_s)
         self._bytes.forget_old(now_s)
         found: dict[str, PublisherProfile] = {}

@@ -6,22 +6,24 @@
 `Broker.handle` is called when the matching engine takes a message, and its effects leave when the
 modelled matching delay has passed.  That is the same as calling it at the end: a broker has one
 engine, so nothing changes its tables in between.  The output queues share the broker's bandwidth,
-in order of arrival, control before normal; the outputs of one message leave back to back, and the
-copies for local clients together, with the last byte of the last.
+in order of arrival, control before normal; the outputs of one message leave back to back, the
+copies for local clients last.  A copy leaves with its last byte; those that leave within
+COPIES_TOGETHER_S (queues.py) arrive together, with the last of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import (
     CloseLink,
     Deliver,
     DriverEffect,
+    DropLane,
     Effect,
+    EpochFlipped,
     LinkEffect,
     NameContested,
     NameGranted,
@@ -38,10 +40,8 @@ from godwit.broker.effects import (
 from godwit.broker.invariants import check_step
 from godwit.broker.modules import PolicyModule
 from godwit.broker.stimuli import (
-    ClientArrived,
     ClientLeft,
-    LinkDown,
-    LinkUp,
+    EpochStimulus,
     LocalClient,
     Module,
     Neighbour,
@@ -55,36 +55,31 @@ from godwit.client.deliveries import DeliveryMarks
 from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer, cares
+from godwit.simulation.queues import (
+    Aside,
+    Incoming,
+    InOrder,
+    NeighbourPort,
+    Outgoing,
+    carried,
+    copies_of,
+)
 from godwit.simulation.resources import BrokerResources
 from godwit.simulation.servers import Server, goes_first
+from godwit.simulation.simulated_hold import SimulatedHold
 from godwit.simulation.wires import Wire
 
-#: What keeps its place behind messages, and takes the engine no time.
-InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
-#: What a module waits for: behind the message in the engine, before all others.
-Aside: TypeAlias = TimerFired | Pinged | OperatorCommand
-#: What waits for the engine, with its size in bytes and its time of arrival.
-Incoming: TypeAlias = tuple[Received | InOrder | Aside, int, float]
-#: What leaves by the output.
-Outgoing: TypeAlias = Send | Deliver | Notify
-
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class NeighbourPort:
-    wire: Wire
-    arrive: Callable[[Received, float], None]
 
 
 class SimulatedBroker:
     # Slots, here and in Server: a message finds its broker out of the cache, and they are the
     # shorter way to what it needs.
     __slots__ = (
-        "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes", "_hop",
+        "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes",
         "_matching_delay_s", "_observer", "_on_link_effect", "_output", "_reads_delays",
         "_resources", "_round_trip_s", "_wants_matched", "broker", "clients", "gaps", "has_left",
-        "is_up", "last_delivered", "marks", "movers", "name", "neighbours", "queued_bytes",
+        "hold", "is_up", "last_delivered", "marks", "movers", "name", "neighbours", "queued_bytes",
         "queued_bytes_max",
     )  # fmt: skip
 
@@ -122,7 +117,7 @@ class SimulatedBroker:
         """Gaps that the clients were told of; simulated clients do nothing about it."""
         self.queued_bytes = 0
         self.queued_bytes_max = 0
-        self._hop = Neighbour(broker.name)
+        self.hold = SimulatedHold()
         self._access = access
         self._agenda = agenda
         self._resources = resources
@@ -195,10 +190,11 @@ class SimulatedBroker:
             if isinstance(received, Received):
                 self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
         for effect, *_ in self._output.clear():
-            self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
+            self._observer.on_dropped(self.name, carried(effect), DropReason.CRASHED)
         for unfinished, *_ in self._agenda.cancel(self._is_still_sending):
-            self._observer.on_dropped(self.name, _carried(unfinished), DropReason.CRASHED)
+            self._observer.on_dropped(self.name, carried(unfinished), DropReason.CRASHED)
         self.queued_bytes = 0
+        self.hold.clear()
 
     def restart(self, broker: Broker) -> None:
         assert not self.is_up, f"{self.name} is up already"
@@ -244,6 +240,8 @@ class SimulatedBroker:
             self._observer.on_dropped(self.name, received.message, reason)
             return
         message = received.message
+        if self.hold.is_changing and self.hold.takes(received, self.broker):
+            return
         if self.queued_bytes and self._is_too_much(message):
             self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
             return
@@ -322,9 +320,22 @@ class SimulatedBroker:
                 return  # It has come back.
             self._departing.remove(stimulus.client)
             del self.clients[stimulus.client]  # Not of movers: copies may still be queued for it.
-        self._perform(self.broker.handle(stimulus, now_s=now_s), now_s, 0)
+        if isinstance(stimulus, EpochStimulus):
+            effects = self.hold.change_epoch(self.broker, stimulus, now_s)
+        else:
+            effects = self.broker.handle(stimulus, now_s=now_s)
+        self._perform(effects, now_s, 0)
         if isinstance(stimulus, InOrder):
             self._read_subscription_count()
+
+    def drop_lane(self, lane: int) -> list[NeighbourPort]:
+        """An epoch is over: send nothing there any more, and handle what waited for its end."""
+        self.hold.read_phase(self.broker)
+        dropped = [neighbour for neighbour in self.neighbours if neighbour.lane == lane]
+        ports = [self.neighbours.pop(neighbour) for neighbour in dropped]
+        for received in self.hold.drop_lane(lane):
+            self.arrive(received, self._agenda.now_s)
+        return ports
 
     def _perform(self, effects: Sequence[Effect], done_s: float, publication_bytes: int) -> None:
         """Perform effects; a publication among them has `publication_bytes`."""
@@ -352,7 +363,7 @@ class SimulatedBroker:
             else:
                 self._occupy(size)
                 self.broker.meters.on_queued(size)
-                output.wait((effect, size, done_s), goes_first(_carried(effect)), done_s)
+                output.wait((effect, size, done_s), goes_first(carried(effect)), done_s)
         if is_free:
             output.free_at_s = start_s
 
@@ -375,7 +386,9 @@ class SimulatedBroker:
                 self._observer.on_decision(self.name, policy, decision, done_s)
             case NameGranted() | NameLost() | NameContested():
                 raise AssertionError("simulated clients claim no names")
-            case OpenLink() | CloseLink():
+            case EpochFlipped():
+                pass  # Simulated brokers do not fail in a way that lets clients send again.
+            case OpenLink() | CloseLink() | DropLane():
                 self._agenda.plan(done_s, self._on_link_effect, self.name, effect)
             case _:
                 assert_never(effect)
@@ -408,7 +421,7 @@ class SimulatedBroker:
         return self._transmit(effect, size, ready_s, start_s)
 
     def _transmit(self, effect: Outgoing, size: int, ready_s: float, start_s: float) -> float:
-        """The output takes one message, or the copies of one; they depart with their last byte."""
+        """The output takes one message, or the copies of one; return when the last byte departs."""
         busy_s = size / self._resources.output_bandwidth_bytes_s
         departs_s = start_s + busy_s
         copies = 1
@@ -418,11 +431,12 @@ class SimulatedBroker:
             except KeyError:
                 pass  # The link was closed while the message waited.
             else:
-                received = Received(effect.message, self._hop, effect.hops)
+                received = Received(effect.message, port.hop, effect.hops)
                 self._agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
         elif type(effect) is Deliver:
             copies = len(effect.to)
-            self._agenda.plan(self._access.arrival_s(departs_s), self._deliver, effect, departs_s)
+            for some, left_s in copies_of(effect, start_s, departs_s):
+                self._agenda.plan(self._access.arrival_s(left_s), self._deliver, some, left_s)
         else:
             self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
         broker = self.broker
@@ -464,7 +478,9 @@ class SimulatedBroker:
         for port in self.neighbours.values():
             if action == port.arrive:
                 received, departs_s = args
-                return bool(received.last_hop == self._hop and departs_s > self._agenda.now_s)
+                hop = received.last_hop
+                is_ours = isinstance(hop, Neighbour) and hop.name == self.name
+                return bool(is_ours and departs_s > self._agenda.now_s)
         return False
 
 
@@ -478,9 +494,3 @@ def _set(table: dict[LocalClient, T], client: LocalClient, value: T | None) -> N
 
 def _ignore(*_what: object) -> None:
     """What still comes for a client that has left."""
-
-
-def _carried(effect: Outgoing | Received) -> Message | Notice:
-    if isinstance(effect, Send | Received):
-        return effect.message
-    return effect.publication if isinstance(effect, Deliver) else effect.notice

@@ -24,7 +24,7 @@ from godwit.policies.allocation.automatic import automatic
 from godwit.policies.allocation.manual import manual
 from godwit.policies.allocation.pairwise import Pairwise
 from godwit.policies.allocation.planner import make_plan
-from godwit.policies.allocation.settings import AllocationSettings
+from godwit.policies.allocation.settings import AllocationSettings, Keep
 
 BASELINES = ["manual", "automatic", "pairwise-k", "pairwise-n"]
 SOME = random_gathered(Random(4), subscriptions=60, publishers=4, capacities=brokers(12, 3000))
@@ -132,3 +132,13 @@ def test_publishers_are_at_random_brokers_unless_grape_is_asked_for() -> None:
     assert len(set(plan.publishers.values())) > 3
     placed = make_plan(document, AllocationSettings(algorithm="manual", relocate_publishers=True))
     assert placed.publishers["p1"] == placed.assignment["s"]
+
+
+@pytest.mark.parametrize(("keep", "clusters"), [("fewest", 24), ("last", 5)])
+def test_pairwise_k_has_as_many_clusters_as_cram_xor_keeps(keep: Keep, clusters: int) -> None:
+    document = random_gathered(
+        Random(4), subscriptions=60, publishers=4, capacities=brokers(30, 2500)
+    )
+    for algorithm in ("cram-xor", "pairwise-k"):
+        plan = make_plan(document, AllocationSettings(algorithm=algorithm, keep=keep))
+        assert plan.clusters == clusters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from random import Random
 
 import pytest
@@ -11,9 +12,9 @@ from godwit.broker.stimuli import LocalClient, Module, Neighbour
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, SubscriptionId
 from godwit.errors import UsageError
+from godwit.policies.allocation import cbc_profiles
 from godwit.policies.allocation.cbc_profiles import (
     NOTED_MAX,
-    PUBLICATION_WEIGHT,
     TRIED_MAX,
     DeliveryProfiles,
 )
@@ -77,6 +78,7 @@ def test_test_vector_5() -> None:
     scene = Scene(length=10)
     scene.hold("alice", a="size >= 0")
     scene.deliver(100)
+    assert scene.ids == {"alice/a": {"p": [100]}}
     scene.deliver(119)
     (subscription,) = scene.profiles.subscriptions()
     vector = subscription.vectors["p"]
@@ -159,10 +161,10 @@ def test_a_client_may_have_thousands() -> None:
         scene.deliver(number, size=number)
     for number in range(0, 3_000, 2):
         scene.drop("alice", f"w{number}")
-    scene.deliver(4_000, size=17)
-    scene.deliver(4_001, size=18)
+    scene.deliver(3_000, size=17)
+    scene.deliver(3_001, size=18)
     found = {id: ids["p"] for id, ids in scene.ids.items() if ids}
-    assert found["alice/w17"] == [4_000]
+    assert found["alice/w17"] == [3_000]
     assert found["alice/w2999"] == [2_999]
     assert "alice/w18" not in found
 
@@ -188,55 +190,137 @@ def test_memory_is_bounded_and_the_idle_go_first() -> None:
     assert scene.profiles.dropped == 101 - scene.profiles.count
 
 
+class Plain:
+    """The thesis's way: each delivery sets its bits when it is made."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.vectors: dict[str, dict[str, BitVector]] = {}
+        self.last: dict[str, int] = {}
+
+    def deliver(self, sequence: int, ids: Iterable[str], publisher: str) -> None:
+        self.last[publisher] = sequence
+        for id in ids:
+            new = BitVector(sequence, self.length)
+            self.vectors[id].setdefault(publisher, new).record(sequence)
+
+    def counted(
+        self, vectors: Mapping[str, Mapping[str, BitVector]]
+    ) -> dict[str, dict[str, list[int]]]:
+        """What plans count: the ids within the window that ends with the last publication."""
+        found: dict[str, dict[str, list[int]]] = {}
+        for id, of_publishers in vectors.items():
+            found[id] = {}
+            for publisher, vector in of_publishers.items():
+                last = self.last[publisher]
+                window = range(last - self.length + 1, last + 1)
+                if ids := list(vector.within(window)):
+                    found[id][publisher] = ids
+        return found
+
+
 @pytest.mark.parametrize("seed", range(seeds(40, whole=1_000)))
-def test_recording_in_batches_is_recording_one_by_one(seed: int) -> None:
-    """Gaps, restarts from lower numbers, changes of subscriptions and reading in between."""
+def test_notes_give_what_recording_one_by_one_gives(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gaps, changes of subscriptions, little room for notes, and reading in between."""
     random = Random(seed)
     length = random.choice((3, 64, 300, 1_280))
-    scene = Scene(length=length, vectors_max=10_000)
-    plain: dict[str, dict[str, BitVector]] = {}
-    held: dict[str, dict[str, int]] = {}
+    monkeypatch.setattr(cbc_profiles, "NOTED_MAX", random.choice((500, 20_000, NOTED_MAX)))
+    scene, plain = Scene(length=length, vectors_max=10_000), Plain(length)
+    held: dict[str, dict[str, int]] = {name: {} for name in "abc"}
 
     def change(client: str) -> None:
-        limits = {f"{client}/{word}": random.randrange(10) for word in range(random.randint(0, 11))}
-        scene.drop(client, *(id[2:] for id in held.get(client, {})))
-        held[client] = limits
-        scene.hold(client, **{id[2:]: f"size >= {limit}" for id, limit in limits.items()})
-        for id in [id for id in plain if id.startswith(client)]:
-            del plain[id]
-        plain.update({id: {} for id in limits})
+        """One subscription less, one more, another use of one, or all of them others."""
+        before = held[client]
+        kind = random.choice(("less", "more", "again", "all"))
+        gone = list(before) if kind == "all" else random.sample(list(before), k=min(1, len(before)))
+        if kind != "more":
+            if kind != "again":
+                scene.drop(client, *(id[2:] for id in gone))
+            for id in gone:
+                del before[id], plain.vectors[id]
+        count = {"less": 0, "more": 1, "again": 0, "all": random.choice((1, 2, 11))}[kind]
+        made = gone if kind == "again" else [f"{client}/{random.random()}" for _ in range(count)]
+        for id in made:
+            before[id] = random.randrange(10)
+            plain.vectors[id] = {}
+            scene.hold(client, **{id[2:]: f"size >= {before[id]}"})
+
+    def check() -> None:
+        assert plain.counted(scene.vectors) == plain.counted(plain.vectors), f"seed {seed}"
 
     sequences = {"p": 0, "q": 5_000}
-    for name in "ab":
+    for name in "abc":
         change(name)
     for _ in range(random.choice((50, 600))):
         publisher, size = random.choice("ppq"), random.randrange(10)
         sequence = sequences[publisher]
         sequences[publisher] += random.choice((1, 1, 1, 2, 400))
-        clients = [name for name in "ab" if any(size >= limit for limit in held[name].values())]
-        if clients:
-            scene.deliver(sequence, *clients, size=size, publisher=publisher)
-        for name in clients:
-            for id, limit in held[name].items():
-                if size >= limit:
-                    new = BitVector(sequence, length)
-                    plain[id].setdefault(publisher, new).record(sequence)
+        to = [name for name in "abc" if any(size >= limit for limit in held[name].values())]
+        if to:
+            scene.deliver(sequence, *to, size=size, publisher=publisher)
+            wanting = [id for name in to for id, limit in held[name].items() if size >= limit]
+            plain.deliver(sequence, wanting, publisher)
+        if random.random() < 0.05:
+            change(random.choice("abc"))
         if random.random() < 0.02:
-            change(random.choice("ab"))
-        if random.random() < 0.02:
-            assert scene.vectors == plain, f"seed {seed}"
-    assert scene.vectors == plain, f"seed {seed}"
+            check()
+    check()
 
 
-def test_what_is_noted_is_bounded() -> None:
-    scene = Scene(vectors_max=10_000)
+def test_publications_that_overtake_each_other() -> None:
+    scene = Scene(length=10)
+    scene.hold("alice", a="size >= 0")
+    for sequence in (4, 6, 5, 20, 3, 12, 12):
+        scene.deliver(sequence)
+    assert scene.ids == {"alice/a": {"p": [12, 20]}}
+
+
+@pytest.mark.parametrize("clients", [1, 100], ids=["a loop", "arrays"])
+def test_a_gap_in_sequences_takes_no_memory(clients: int) -> None:
+    scene = Scene(length=10, vectors_max=1_000)
+    names = [f"c{number}" for number in range(clients)]
+    for name in names:
+        scene.hold(name, a="size >= 0")
+    for sequence in (0, 10**15, 10**15 + 3):
+        scene.deliver(sequence, *names)
+    assert scene.ids == {f"{name}/a": {"p": [10**15, 10**15 + 3]} for name in names}
+
+
+def test_what_is_behind_the_window_is_not_noted() -> None:
+    """bob received something long ago: a plan does not count it."""
+    scene = Scene(length=10)
+    scene.hold("alice", a="size >= 0")
+    scene.hold("bob", b="size >= 0")
+    scene.deliver(1, "bob")
+    for sequence in range(2, 12):
+        scene.deliver(sequence)
+    assert scene.ids == {"alice/a": {"p": list(range(2, 12))}, "bob/b": {}}
+
+
+def test_what_is_noted_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cbc_profiles, "NOTED_MAX", 10_000)
+    scene, plain = Scene(length=100, vectors_max=10_000), Plain(100)
     scene.hold("alice", a="size >= 0", b="size > 5")
-    room = NOTED_MAX // PUBLICATION_WEIGHT
-    for number in range(2 * room):
-        scene.deliver(number // 1_000, publisher=f"p{number % 1_000}")
-        assert scene.profiles._noted < NOTED_MAX + 2 * PUBLICATION_WEIGHT
-    noted = [len(batch.contents) for batch in scene.profiles._batches.values()]
-    assert room / 2 < sum(noted) <= room
+    plain.vectors["alice/a"] = {}
+    for number in range(3_000):
+        publisher = f"p{number % 17}"
+        scene.deliver(number // 17, publisher=publisher)
+        plain.deliver(number // 17, ["alice/a"], publisher)
+        noted = [note for notes in scene.profiles._notes.values() for note in notes]
+        weights = sum(map(cbc_profiles._weight, noted))
+        weights += cbc_profiles.PUBLISHER_WEIGHT * len(scene.profiles._notes)
+        assert weights == scene.profiles._noted <= 10_000
+    assert plain.counted({"alice/a": scene.vectors["alice/a"]}) == plain.counted(plain.vectors)
+
+
+def test_nothing_of_a_publisher_that_was_read_is_kept() -> None:
+    scene = Scene()
+    scene.hold("alice", a="size >= 0")
+    scene.deliver(1)
+    assert scene.ids
+    assert (scene.profiles._noted, scene.profiles._notes) == (0, {})
 
 
 @pytest.mark.parametrize(

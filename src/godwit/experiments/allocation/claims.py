@@ -35,6 +35,11 @@ Measured = Callable[[Results], float]
 Holds = Callable[[Results], bool]
 
 
+def label_of(algorithm: str) -> str:
+    """As the thesis writes it."""
+    return algorithm.upper().replace("BIN-PACKING", "BIN PACKING")
+
+
 def at_sizes(results: Results) -> Iterator[Of]:
     """Each network and each number of subscriptions."""
     for _, network in results.by("brokers"):

@@ -53,7 +53,8 @@ def settled(workload: Workload, homes: Mapping[str, str]) -> Workload:
 def drawn(workload: Workload, setup: AllocationSetup) -> Mapping[str, Sequence[Record]]:
     """The quotes of each publisher, in order, as `workload` publishes them."""
     found: dict[str, list[Record]] = {each.name: [] for each in workload.publishers}
-    until_s = setup.begins_s + setup.quotes * 60.0 / PUBLICATIONS_PER_MIN
+    quotes = 2 * setup.quotes if setup.plays_later else setup.quotes
+    until_s = setup.begins_s + quotes * 60.0 / PUBLICATIONS_PER_MIN
     for publishing in workload.publications(from_s=setup.begins_s, until_s=until_s):
         found[publishing.publisher].append(publishing.record)
     return found
@@ -61,8 +62,8 @@ def drawn(workload: Workload, setup: AllocationSetup) -> Mapping[str, Sequence[R
 
 def sampled(workload: Workload, setup: AllocationSetup) -> Workload:
     """One in `quotes_every` of the quotes, and the first again after the last."""
-    quotes = drawn(workload, setup)
-    left = {name: cycle(some[:: setup.quotes_every]) for name, some in quotes.items()}
+    quotes, first = drawn(workload, setup), setup.quotes if setup.plays_later else 0
+    left = {name: cycle(some[first :: setup.quotes_every]) for name, some in quotes.items()}
     return replace(workload, content=lambda publisher: next(left[publisher.name]))
 
 

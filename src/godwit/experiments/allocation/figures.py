@@ -14,6 +14,7 @@ from godwit.experiments.allocation.claims import (
     MANUAL,
     PAIRWISE_K,
     PAIRWISE_N,
+    label_of,
 )
 from godwit.lab import plots
 from godwit.lab.declaration import Figure, NotMeasuredError, Results
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 Draw = Callable[["Axes", Results], None]
 #: Algorithms without overloaded brokers, whose delays can be compared.
 CALM = (MANUAL, PAIRWISE_N, FBF, BIN_PACKING, IOU)
-
-
-def label_of(algorithm: str) -> str:
-    return algorithm.upper().replace("BIN-PACKING", "BIN PACKING")
 
 
 def groups_of(results: Results, algorithms: Sequence[str]) -> Mapping[str, Results]:

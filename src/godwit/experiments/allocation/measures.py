@@ -35,6 +35,9 @@ PLANNED: Mapping[str, Measure] = {
     "clusters": Measure("units", "that subscriptions were packed in"),
     "closeness_evaluations": Measure("", "pairs that were compared"),
     "moves": Measure("clients", "that the plan moves"),
+    "planned_in_per_s_mean": Measure("messages/s", "incoming rate of a broker, as planned, mean"),
+    "planned_in_per_s_max": Measure("messages/s", "... of the busiest broker"),
+    "planned_overloaded": Measure("brokers", "above their usable capacity, as planned"),
     "longest_path": Measure("hops", "between two brokers of the tree"),
     "plan_s": Measure("s", "of CPU time to make the plan"),
 }

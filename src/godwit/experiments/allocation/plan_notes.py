@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 
 from godwit.broker.effects import Decision
 from godwit.overlay.topology import topology
 from godwit.policies.allocation.gathered import Gathered
-from godwit.policies.allocation.plan import AllocationPlan
+from godwit.policies.allocation.plan import AllocationPlan, PlannedBroker
 from godwit.simulation.observers import Observer
 from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
@@ -28,12 +29,17 @@ def report(plan: AllocationPlan, gathered: Gathered, trace: Observer) -> None:
             "input_per_s": broker.input_per_s,
             "messages_per_s": broker.messages_per_s,
             "output_bytes_s": broker.output_bytes_s,
-            "is_fine": max(broker.utilisation, broker.matching_utilisation) <= 1.0,
+            "is_fine": is_fine(broker),
         }
         trace.on_decision(broker.id, POLICY, Decision("predicted", broker.id, "", "", reason), 0.0)
 
 
+def is_fine(broker: PlannedBroker) -> bool:
+    return max(broker.utilisation, broker.matching_utilisation) <= 1.0
+
+
 def numbers_of(plan: AllocationPlan, gathered: Gathered) -> dict[str, float]:
+    incoming = [broker.input_per_s for broker in plan.brokers]
     tree = topology([broker.id for broker in plan.brokers], plan.links)
     return {
         "brokers": len(plan.brokers),
@@ -42,6 +48,9 @@ def numbers_of(plan: AllocationPlan, gathered: Gathered) -> dict[str, float]:
         "clusters": plan.clusters,
         "closeness_evaluations": plan.closeness_evaluations,
         "moves": plan.moves,
+        "planned_in_per_s_mean": fmean(incoming),
+        "planned_in_per_s_max": max(incoming),
+        "planned_overloaded": sum(not is_fine(broker) for broker in plan.brokers),
         "longest_path": tree.diameter,
         "plan_s": plan.seconds,
     }

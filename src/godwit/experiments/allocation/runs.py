@@ -3,7 +3,9 @@
 A case is `{"brokers": 80, "capacity": "equal", "subscriptions": 8000, "algorithm": "cram-iou"}`.
 It may have a `vector_length`, a `search` (exact or stop-rule), say whether loads are raised because
 vectors are short (`compensated`), and where `publishers` are: as `planned`, at the `root` of the
-tree, or where `grape` moves them while the network runs.
+tree, or where `grape` moves them while the network runs.  `plan` is `best` for a plan beyond the
+thesis: with the fewest brokers, and improved by local search.  `quotes` and `usable_per_s` are
+described in setups.py.
 
 A seed has the same clients and publications with every algorithm.  The trace is that of the
 deployed plan; the plan is in its decisions.  The oracle checks deliveries.
@@ -31,13 +33,19 @@ from godwit.policies.placement.settings import GrapeSettings, Metric
 from godwit.simulation.observers import Observer
 from godwit.simulation.simulator import Modules, Simulator, no_modules
 
+#: The plan of a case: the thesis's, or the best that we find.
+THESIS, BEST = "thesis", "best"
+IMPROVE_STEPS = 500
+
 
 def settings_of(case: Case, seed: int) -> AllocationSettings:
+    is_best = case.get("plan") == BEST
     return AllocationSettings(
         algorithm=str(case["algorithm"]),
         seed=seed,
         search=str(case.get("search", "exact")),  # type: ignore[arg-type]
-        keep="last",  # As in the thesis.
+        keep="fewest" if is_best else "last",  # The last one as in the thesis.
+        improve_steps=IMPROVE_STEPS if is_best else 0,
         compensate=bool(case.get("compensated", False)),
         relocate_publishers=False if case.get("publishers") == "root" else None,
     )

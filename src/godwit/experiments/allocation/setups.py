@@ -49,6 +49,8 @@ MATCHING_PER_SUBSCRIPTION_S = 10e-6
 JOINING_S = 60.0
 SETTLING_S = 15.0
 FANOUT = 2
+#: Which quotes are played after deployment.
+PROFILED, LATER = "profiled", "later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,9 @@ class AllocationSetup:
     quotes_every: int = 10
     """After deployment, one in so many of the quotes is played, and the first again after the last:
     a short run covers all that was profiled."""
+
+    plays_later: bool = False
+    """Whether the quotes that are played are those after the profiled ones, not the same."""
 
     is_simulated_before: bool = True
     """Whether MANUAL is run to gather profiles; else they are computed (expected_state.py)."""
@@ -152,10 +157,15 @@ class AllocationSetup:
 
 
 def setup_of(case: Case) -> AllocationSetup:
-    """Of a case with `brokers`, `capacity` (equal or unequal) and `subscriptions`."""
+    """Of a case with `brokers`, `capacity` (equal or unequal) and `subscriptions`.
+
+    It may have the `quotes` that are played (profiled or later), and, with up to 80 brokers,
+    `usable_per_s` of a full one.
+    """
     brokers, subscriptions = int(case["brokers"]), int(case["subscriptions"])
     unequal = case["capacity"] == "unequal"
     length = int(case.get("vector_length", 0))
+    later = case.get("quotes") == LATER
     match brokers:
         case 16:
             return AllocationSetup(
@@ -166,7 +176,8 @@ def setup_of(case: Case) -> AllocationSetup:
                 vector_length=length or 140,
                 quotes=140,
                 quotes_every=1,
-                usable_per_s=130.0,
+                plays_later=later,
+                usable_per_s=float(case.get("usable_per_s", 130.0)),
                 measured_s=110.0,
             )
         case 80:
@@ -176,6 +187,8 @@ def setup_of(case: Case) -> AllocationSetup:
                 subscriptions=subscriptions,
                 is_heterogeneous=unequal,
                 vector_length=length or 1_280,
+                usable_per_s=float(case.get("usable_per_s", USABLE_PER_S)),
+                plays_later=later,
                 is_simulated_before=False,
                 deliveries_every=4,
                 checked_every=4,

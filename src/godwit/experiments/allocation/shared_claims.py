@@ -12,6 +12,7 @@ from godwit.experiments.allocation.claims import (
     BROKERS,
     DELAYS,
     FBF,
+    HOPS,
     INCOMING,
     INCOMING_MAX,
     INPUT,
@@ -27,6 +28,7 @@ from godwit.experiments.allocation.claims import (
     fewer_brokers,
     grows,
     in_order,
+    label_of,
     largest,
     mean_over_sizes,
     up_to,
@@ -212,6 +214,20 @@ def utilisations(name: str) -> Sequence[Claim]:
     )  # fmt: skip
 
 
+def hops(name: str) -> Sequence[Claim]:
+    """R13: who is nearer."""
+    return (
+        Claim(
+            f"R13 {name}", "Hops: MANUAL > AUTOMATIC > BIN PACKING > CRAM-IOU",
+            "thesis figure 7.19c",
+            ShapeRule(
+                "mean hops fall in this order, at every size",
+                in_order(HOPS, MANUAL, AUTOMATIC, BIN_PACKING, IOU),
+            ),
+        ),
+    )  # fmt: skip
+
+
 def delays(name: str) -> Sequence[Claim]:
     """R16: who is slower."""
     return (
@@ -281,21 +297,24 @@ def overloads(name: str) -> Sequence[Claim]:
     )  # fmt: skip
 
 
+def predictions(name: str, algorithms: Sequence[str]) -> Sequence[Claim]:
+    """What plans say of brokers comes true."""
+    return tuple(
+        Claim(
+            f"plan-1 {name}, {what}", f"The {what} of every broker is as predicted, with"
+            f" {', '.join(map(label_of, algorithms))}",
+            OWN, Agreement(WITHIN, largest(f"error_{measure}_max", algorithms)),
+        )
+        for what, measure in (
+            ("input rate", "input"), ("output bandwidth", "output"), ("message rate", "messages"),
+        )
+    )  # fmt: skip
+
+
 def foreseen(name: str) -> Sequence[Claim]:
     """What plans say comes true."""
     return (
-        *(
-            Claim(
-                f"plan-1 {name}, {what}", f"The {what} of every broker is as predicted, with FBF,"
-                " BIN PACKING and CRAM-IOU",
-                OWN, Agreement(WITHIN, largest(f"error_{measure}_max", AWARE)),
-            )
-            for what, measure in (
-                ("input rate", "input"),
-                ("output bandwidth", "output"),
-                ("message rate", "messages"),
-            )
-        ),
+        *predictions(name, AWARE),
         Claim(
             f"plan-2 {name}", "No broker is overloaded that its plan says is not, with any"
             " algorithm",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from godwit.experiments.allocation.claims import (
-    AUTOMATIC,
-    BIN_PACKING,
     DELAYS,
-    HOPS,
     INCOMING,
     INCOMING_MAX,
     IOU,
@@ -22,6 +19,7 @@ from godwit.experiments.allocation.shared_claims import (
     allocated,
     delays,
     foreseen,
+    hops,
     overloads,
     rates,
     utilisations,
@@ -65,14 +63,7 @@ CLAIMS = (
             "mean Or of PAIRWISE-N < MANUAL, at every size", in_order(OUTPUT, MANUAL, PAIRWISE_N)
         ),
     ),
-    Claim(
-        "R13 equal", "Hops: MANUAL > AUTOMATIC > BIN PACKING > CRAM-IOU",
-        "thesis figure 7.19c",
-        ShapeRule(
-            "mean hops fall in this order, at every size",
-            in_order(HOPS, MANUAL, AUTOMATIC, BIN_PACKING, IOU),
-        ),
-    ),
+    *hops("equal"),
     Claim(
         "R14", "The longest path of 80 brokers with a fan-out of 2 is 11 hops",
         "thesis 7.3.3, computed", ShapeRule("longest path of MANUAL = 11", _longest_path),

@@ -11,11 +11,10 @@ from godwit.experiments.allocation.claims import (
     MANUAL,
     everywhere,
     fewer_brokers,
-    largest,
     up_to,
 )
-from godwit.experiments.allocation.shared_claims import OWN, WITHIN
-from godwit.lab.rules import Agreement, Claim, Reduction, ShapeRule
+from godwit.experiments.allocation.shared_claims import predictions
+from godwit.lab.rules import Claim, Reduction, ShapeRule
 
 AWARE = (BIN_PACKING, IOU)
 
@@ -46,13 +45,5 @@ CLAIMS = (
         "R6 large, max", "... and the highest one by up to 85%",
         "thesis figure 7.18d", Reduction(0.85, up_to(INCOMING_MAX, IOU, MANUAL)),
     ),
-    *(
-        Claim(
-            f"plan-1 large, {what}", f"The {what} of every broker is as predicted",
-            OWN, Agreement(WITHIN, largest(f"error_{measure}_max", AWARE)),
-        )
-        for what, measure in (
-            ("input rate", "input"), ("output bandwidth", "output"), ("message rate", "messages"),
-        )
-    ),
+    *predictions("large", AWARE),
 )  # fmt: skip

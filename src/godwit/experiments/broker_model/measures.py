@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from godwit.experiments.broker_model.runs import CLIENTS, WARM_S, Setting
+from godwit.experiments.broker_model.runs import WARM_S, Setting
 from godwit.lab.declaration import Case, Measure, Trace
 from godwit.lab.metrics.broker_rates import utilisation_over_time
 from godwit.lab.metrics.numbers import numbers
@@ -62,10 +62,11 @@ def engine_waits(handled: DataFrame, setting: Setting) -> DataFrame:
 
 
 def output_waits(delivered: DataFrame, setting: Setting) -> DataFrame:
-    """The same for the output.  Both clients receive their copies together: one suffices."""
+    """The same for the output, which serves both copies: it is free again with the last one."""
     came_s = F.col("time_s") - F.col("delay_s")  # Accepted, which is when it left the engine.
     waited_s = F.col("delay_s") - setting.output_s
-    copies = delivered.where(F.col("client") == CLIENTS[0])
+    last = (F.max(name).alias(name) for name in ("time_s", "delay_s"))
+    copies = delivered.groupBy("publisher", "sequence").agg(*last)
     return _waits(copies, came_s, waited_s, setting.output_s)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from godwit.experiments.allocation.claims import BIN_PACKING, IOU
-from godwit.experiments.allocation.figures import label_of
+from godwit.experiments.allocation.claims import BIN_PACKING, IOU, label_of
 from godwit.experiments.cram_vectors.claims import over_lengths
 from godwit.lab import plots
 from godwit.lab.declaration import Figure, Results

@@ -31,10 +31,11 @@ def by_samples(results: Results) -> dict[int, Results]:
     """The platform on which the number of samples is varied."""
     (found, *_) = on_each(results, (CLUSTER, SIMULATION))
     numbers = sorted({samples_of(run) for run in found.runs})
-    return {
-        samples: found.only(lambda run, n=samples: samples_of(run) == n, f"{samples} samples")
-        for samples in numbers
-    }
+    return {samples: _with(found, samples) for samples in numbers}
+
+
+def _with(results: Results, samples: int) -> Results:
+    return results.only(lambda run: samples_of(run) == samples, f"{samples} samples")
 
 
 def _those(results: Results, counts: Callable[[int], bool], text: str) -> list[Results]:

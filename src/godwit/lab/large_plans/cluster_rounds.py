@@ -50,6 +50,8 @@ MERGED_MIN = 0.02
 ROUNDS_MAX = 12
 #: So few are better merged by CRAM itself, which sees all of them.
 ENOUGH = 4_000
+#: Rows that are passed on together: a piece may have a single one, and a batch costs as much.
+BATCH_ROWS = 2_000
 #: Rows of a partition.
 PARTITION_ROWS = 20_000
 
@@ -163,8 +165,14 @@ def _marked(rounds: ClusterRounds, number: int) -> Callable[[Batches], Batches]:
 
 def _merged(rounds: ClusterRounds, least: float) -> Callable[[Batches], Batches]:
     def merge(batches: Batches) -> Batches:
+        found: Rows = []
         for piece in _pieces(batches, rounds.piece_max):
-            yield pa.RecordBatch.from_pylist(merged_piece(piece, rounds, least), SCHEMA)
+            found += merged_piece(piece, rounds, least)
+            if len(found) >= BATCH_ROWS:
+                yield pa.RecordBatch.from_pylist(found, SCHEMA)
+                found = []
+        if found:
+            yield pa.RecordBatch.from_pylist(found, SCHEMA)
 
     return merge
 

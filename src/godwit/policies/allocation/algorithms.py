@@ -5,6 +5,8 @@ Departs  1. Without subscriptions the plan is one broker: the smallest that can 
             publishers send.
          2. Of CRAM's scheme with the fewest brokers and its last one, the one whose tree has the
             fewest brokers in all is built, or as many and less input.
+         3. With `keep="fewest"`, brokers that only forward are left out if GRAPE's places for the
+            publishers make them superfluous (direct_links.py).
 Tested   tests/policies/allocation/test_planner.py.
 """
 
@@ -24,6 +26,7 @@ from godwit.policies.allocation.capacity import (
 )
 from godwit.policies.allocation.closeness import ClosenessMetric
 from godwit.policies.allocation.cram import Cram
+from godwit.policies.allocation.direct_links import linked_directly, score
 from godwit.policies.allocation.effort import Effort
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.fbf import fastest_broker_first
@@ -31,7 +34,7 @@ from godwit.policies.allocation.first_fit import Packed
 from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_tree import OverlayTree, star
-from godwit.policies.allocation.plan_improvement import PlanImprovement, score, within
+from godwit.policies.allocation.plan_improvement import PlanImprovement, within
 from godwit.policies.allocation.publisher_placement import place_publishers
 from godwit.policies.allocation.settings import AllocationAlgorithm, AllocationSettings
 from godwit.policies.allocation.staying import Staying
@@ -79,6 +82,9 @@ def allocate(
     run = allocator(problem, settings, factory, effort)
 
     def finish(tree: OverlayTree, uses_grape: bool) -> ExpectedTraffic:
+        return finished(problem, tree, uses_grape=uses_grape)
+
+    def finish_staying(tree: OverlayTree, uses_grape: bool) -> ExpectedTraffic:
         return finished(problem, tree, uses_grape=uses_grape, stays=not uses_grape)
 
     if settings.is_baseline:
@@ -91,20 +97,24 @@ def allocate(
         )
         return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations)
     tree = _built(problem, settings, units, factory, effort, run) if units else _lone(problem)
-    traffic = finished(problem, tree, uses_grape=settings.uses_grape)
+    traffic = finish(tree, settings.uses_grape)
+    if settings.links_directly:
+        traffic = linked_directly(traffic, lambda tree: finish(tree, settings.uses_grape))
     notes: tuple[str, ...] = ()
     if units and (settings.improve_s or settings.improve_steps):
         improvement = PlanImprovement(
             problem,
             factory,
             run,
-            lambda tree: finished(problem, tree, uses_grape=settings.uses_grape),
+            lambda tree: finish(tree, settings.uses_grape),
             within(settings.improve_s, settings.improve_steps, clock),
             random,
         )
         traffic, notes = improvement.improved(traffic)
     if units and settings.stay > 0:
-        traffic = Staying(problem, units, factory, run, finish).chosen(traffic, settings.stay)
+        traffic = Staying(problem, units, factory, run, finish_staying).chosen(
+            traffic, settings.stay
+        )
     return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations, notes)
 
 

@@ -38,7 +38,7 @@ def baseline(
         return automatic(units, brokers, random, fanout)
     wanted = len(brokers)
     if settings.algorithm_kind is AllocationAlgorithm.PAIRWISE_K:
-        wanted = _clusters_of_cram_xor(problem, units, factory, effort) or wanted
+        wanted = _clusters_of_cram_xor(problem, settings, units, factory, effort) or wanted
     pairwise = Pairwise(units, problem.table, factory)
     clusters = pairwise.clusters(wanted)
     effort.closeness_evaluations += pairwise.search.evaluations
@@ -50,9 +50,16 @@ def baseline(
 
 
 def _clusters_of_cram_xor(
-    problem: AllocationProblem, units: list[AllocationUnit], factory: UnitFactory, effort: Effort
+    problem: AllocationProblem,
+    settings: AllocationSettings,
+    units: list[AllocationUnit],
+    factory: UnitFactory,
+    effort: Effort,
 ) -> int:
-    cram = Cram(units, problem.brokers, problem.table, factory, ClosenessMetric.XOR)
+    cram = Cram(
+        units, problem.brokers, problem.table, factory, ClosenessMetric.XOR,
+        keeps_fewest=settings.keep == "fewest",
+    )  # fmt: skip
     packed = cram.run()
     effort.closeness_evaluations += cram.search.evaluations
     return sum(len(fill.units) for fill in packed.used) if packed.is_complete else 0

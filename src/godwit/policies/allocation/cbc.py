@@ -80,11 +80,13 @@ class Cbc(PolicyModule):
     ) -> Iterable[Request]:
         if publication.is_control:  # B1
             return ()
-        if type(last_hop) is LocalClient:
-            self._meter(publication, incarnation_of(publication), now_s)
-        if LocalClient in map(type, destinations):
+        is_delivered = LocalClient in map(type, destinations)
+        if is_delivered or type(last_hop) is LocalClient:
             publisher = incarnation_of(publication)
-            self._profiles.record(publication, publisher, destinations, now_s)
+            if type(last_hop) is LocalClient:
+                self._meter(publication, publisher, now_s)
+            if is_delivered:
+                self._profiles.record(publication, publisher, destinations, now_s)
         return ()
 
     def _meter(self, publication: Publication, publisher: str, now_s: float) -> None:
@@ -187,7 +189,7 @@ class Cbc(PolicyModule):
         return {
             "broker": self._view.broker,
             "vector_length": self._settings.vector_length,
-            "subscriptions": len(self._profiles.subscriptions()),
+            "subscriptions": self._profiles.subscription_count,
             "vectors": self._profiles.count,
             "vectors_max": self._settings.vectors_max,
             "vectors_dropped": self._profiles.dropped,

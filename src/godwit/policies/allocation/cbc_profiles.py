@@ -10,23 +10,28 @@ Departs  1. A client receives a publication once, however many of its subscripti
          3. Vectors are bounded in number.  Beyond `vectors_max`, those that have received nothing
             for the longest time go, a tenth at once, and are counted.
          4. Subscriptions to control classes have no profile: their traffic follows the brokers.
-         5. Up to BATCH_WIDTH publications of a publisher are noted with their destinations, and
-            recorded together: shifting a long vector for each delivery would take the broker
-            several times as long.  The result is that of recording them one by one.
+         5. A delivery sets no bit when it is made.  The last `vector_length` publications of each
+            publisher are noted with their destinations, which costs the same for one destination
+            and for a thousand; vectors are made from notes when they are read.  Older publications
+            than these have no bit: plans do not count them, because they are behind the window of
+            the publisher's last publication.
 Tested   tests/policies/allocation/test_cbc_profiles.py: also against recording one by one.
 
 D1  A vector belongs to one use of a subscription id: what is subscribed again begins without bits.
 D2  There are at most `vectors_max` vectors, and a profile for each subscription that is held now.
-D3  At most NOTED_MAX destinations are noted and not recorded, where a publication counts as
-    PUBLICATION_WEIGHT of them; reading records them first.
+D3  Notes weigh at most NOTED_MAX; beyond that, those of the publisher that has been noted for the
+    longest time are recorded.  Reading records all of them.
+D4  The notes of a publisher rise in number and in sequence.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 from itertools import chain
-from typing import TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -41,11 +46,10 @@ K = TypeVar("K")
 
 #: Filters of one client that are tried one by one; more are in an index.
 TRIED_MAX = 8
-#: Publications of one publisher that are recorded together.
-BATCH_WIDTH = 512
-#: What is noted of all publishers, at most.
-NOTED_MAX = 131_072
-PUBLICATION_WEIGHT = 16
+#: What is noted of all publishers, at most, where a destination counts as 1: about 32 MB.
+NOTED_MAX = 4_194_304
+#: A publication that is noted, without its destinations; with its content; a publisher.
+NOTE_WEIGHT, CONTENT_WEIGHT, PUBLISHER_WEIGHT = 32, 160, 100
 #: Fewer destinations are recorded by a loop: arrays would take longer.
 LOOPED_MAX = 64
 #: The share of vectors that is dropped at once: sorting them for each would take too long.
@@ -58,7 +62,7 @@ class DeliveryVector(BitVector):
     __slots__ = ("touched_s",)
 
     touched_s: float
-    """When something was recorded last."""
+    """When something was delivered last."""
 
     def record_mask(self, base: int, mask: int) -> None:
         """As `record` for `base` and each bit of the mask, in order."""
@@ -74,25 +78,31 @@ class DeliveryVector(BitVector):
 class LocalSubscription:
     """A subscription of a local client and what it received."""
 
-    __slots__ = ("client", "filter", "id", "vectors")
+    __slots__ = ("client", "filter", "id", "since", "vectors")
 
-    def __init__(self, client: str, id: SubscriptionId, filter: Filter) -> None:
+    def __init__(self, client: str, id: SubscriptionId, filter: Filter, since: int) -> None:
         self.client = client
         self.id = id
         self.filter = filter
+        self.since = since
+        """The first note that can be for it (D1)."""
         self.vectors: dict[str, DeliveryVector] = {}
 
 
 class _Subscriber:
     """The subscriptions of one client."""
 
-    __slots__ = ("_index", "only", "subscriptions")
+    __slots__ = ("_index", "several_before", "subscriptions")
 
     def __init__(self) -> None:
         self.subscriptions: dict[SubscriptionId, LocalSubscription] = {}
-        self.only: LocalSubscription | None = None
-        """If there is one."""
+        self.several_before = 0
+        """Notes before this one may be for one of several subscriptions."""
         self._index: MatchingIndex[SubscriptionId] | None = None
+
+    @property
+    def has_several(self) -> bool:
+        return len(self.subscriptions) > 1
 
     def add(self, subscription: LocalSubscription) -> None:
         self.subscriptions[subscription.id] = subscription
@@ -102,24 +112,28 @@ class _Subscriber:
             self._index = MatchingIndex()
             for each in self.subscriptions.values():
                 self._index.add(each.id, each.filter)
-        self._find_only()
 
     def remove(self, id: SubscriptionId) -> LocalSubscription | None:
         removed = self.subscriptions.pop(id, None)
         if removed is not None and self._index is not None:
             self._index.remove(id)
-        self._find_only()
         return removed
 
-    def _find_only(self) -> None:
-        is_one = len(self.subscriptions) == 1
-        self.only = next(iter(self.subscriptions.values())) if is_one else None
+    def noted_for(self, number: int, content: Record | None) -> Sequence[SubscriptionId]:
+        """The subscriptions that a note is for: those that were held then and match it.
 
-    def matched_by(self, content: Record) -> Sequence[SubscriptionId]:
-        if self._index is None:
-            held = self.subscriptions.values()
-            return [each.id for each in held if each.filter.matches_checked(content)]
-        return list(self._index.match(content))
+        Without content no client had several: it is for the one that was held.
+        """
+        held = self.subscriptions
+        if content is None:
+            return [each.id for each in held.values() if each.since <= number]
+        if self._index is not None:
+            return [id for id in self._index.match(content) if held[id].since <= number]
+        return [
+            each.id
+            for each in held.values()
+            if each.since <= number and each.filter.matches_checked(content)
+        ]
 
 
 class _Rows(dict[K, int]):
@@ -150,19 +164,34 @@ def _masks(offsets: Sequence[int], keys: Sequence[Sequence[K]]) -> Iterator[tupl
         yield key, int.from_bytes(body[row * width : (row + 1) * width], "little")
 
 
-class _Batch:
-    """Publications of one publisher that are noted: offset i stands for number `base` + i."""
+#: Its number among all notes, the sequence of the publication, when it was delivered, to whom, and
+#: its content if a client had several subscriptions.  A plain tuple: it is made for each delivery.
+_Note: TypeAlias = tuple[int, int, float, Sequence[Hop], Record | None]
 
-    __slots__ = ("base", "contents", "destinations", "last_s", "offsets", "weight")
 
-    def __init__(self, base: int) -> None:
-        self.base = base
-        self.offsets: list[int] = []
-        self.destinations: list[Sequence[Hop]] = []
-        self.contents: dict[int, Record] = {}
-        """By offset, for clients whose subscriptions must be told apart."""
-        self.weight = 0
-        self.last_s = 0.0
+class _Run(NamedTuple):
+    """Notes of one publisher while they are recorded: offset i stands for sequence `base` + i."""
+
+    publisher: str
+    base: int
+    numbers: Sequence[int]
+    offsets: Sequence[int]
+    times_s: dict[int, float]
+    """By offset."""
+    contents: Sequence[Record | None]
+
+    def since(self, number: int, mask: int) -> int:
+        """The part of a mask from a note on."""
+        if number <= self.numbers[0]:
+            return mask
+        place = bisect_left(self.numbers, number)
+        if place == len(self.numbers):
+            return 0
+        return mask >> self.offsets[place] << self.offsets[place]  # D4
+
+
+def _weight(note: _Note) -> int:
+    return len(note[3]) + (NOTE_WEIGHT if note[4] is None else CONTENT_WEIGHT)
 
 
 class DeliveryProfiles:
@@ -174,11 +203,13 @@ class DeliveryProfiles:
         self._subscribers: dict[str, _Subscriber] = {}
         self._several = 0
         """Clients with several subscriptions."""
-        self._batches: dict[str, _Batch] = {}
+        self._notes: dict[str, deque[_Note]] = {}
         """By publisher; the one that began first comes first."""
+        self._number = 0
+        """Of the next note."""
         self._noted = 0
         self.count = 0
-        """Vectors at present."""
+        """Vectors that were made and are held."""
         self.dropped = 0
         """Vectors that were dropped because there were too many."""
 
@@ -187,69 +218,83 @@ class DeliveryProfiles:
     ) -> None:
         """The broker delivered a publication to those of `destinations` that are clients."""
         sequence = publication.sequence
-        if self._noted >= NOTED_MAX:  # D3
-            self._record_batch(next(iter(self._batches)))
-        batch = self._batches.get(publisher)
-        if batch is None or not 0 <= sequence - batch.base < BATCH_WIDTH:
-            batch = self._next_batch(publisher, sequence)
-        offset = sequence - batch.base
-        batch.offsets.append(offset)
-        batch.destinations.append(destinations)
+        notes = self._notes.get(publisher)
+        if notes is None or notes[-1][1] >= sequence:  # D4
+            notes = self._begin_notes(publisher)
         if self._several:
-            batch.contents[offset] = publication.content
-        batch.last_s = now_s
-        weight = PUBLICATION_WEIGHT + len(destinations)
-        batch.weight += weight
-        self._noted += weight
+            notes.append((self._number, sequence, now_s, destinations, publication.content))
+            self._noted += CONTENT_WEIGHT + len(destinations)
+        else:
+            notes.append((self._number, sequence, now_s, destinations, None))
+            self._noted += NOTE_WEIGHT + len(destinations)
+        self._number += 1
+        if len(notes) > self._length:
+            self._noted -= _weight(notes.popleft())
+        if self._noted > NOTED_MAX:
+            self._record_notes(next(iter(self._notes)))  # D3
 
-    def _next_batch(self, publisher: str, base: int) -> _Batch:
-        """A new batch; the last one of the publisher is recorded."""
-        if publisher in self._batches:
-            self._record_batch(publisher)
-        batch = self._batches[publisher] = _Batch(base)
-        return batch
+    def _begin_notes(self, publisher: str) -> deque[_Note]:
+        if publisher in self._notes:
+            self._record_notes(publisher)
+        self._noted += PUBLISHER_WEIGHT
+        notes = self._notes[publisher] = deque()
+        return notes
 
     def _record_all(self) -> None:
-        for publisher in list(self._batches):
-            self._record_batch(publisher)
+        for publisher in list(self._notes):
+            self._record_notes(publisher)
 
-    def _record_batch(self, publisher: str) -> None:
-        batch = self._batches.pop(publisher)
-        self._noted -= batch.weight
-        for hop, mask in _masks(batch.offsets, batch.destinations):
+    def _record_notes(self, publisher: str) -> None:
+        notes = self._notes.pop(publisher)
+        self._noted -= PUBLISHER_WEIGHT + sum(map(_weight, notes))
+        # Not all sequences are delivered here, so the first ones may be behind the window.
+        base = max(notes[0][1], notes[-1][1] - self._length + 1)
+        while notes[0][1] < base:
+            notes.popleft()
+        numbers, sequences, times_s, destinations, contents = zip(*notes, strict=True)
+        offsets = [sequence - base for sequence in sequences]
+        times = dict(zip(offsets, times_s, strict=True))
+        run = _Run(publisher, base, numbers, offsets, times, contents)
+        for hop, mask in _masks(offsets, destinations):
             if type(hop) is LocalClient:
-                self._record_mask(hop.name, publisher, batch, mask)
+                self._record_mask(hop.name, run, mask)
 
-    def _record_mask(self, client: str, publisher: str, batch: _Batch, mask: int) -> None:
+    def _record_mask(self, client: str, run: _Run, mask: int) -> None:
+        """The client was sent the publications of the mask."""
         subscriber = self._subscribers.get(client)
         if subscriber is None:
-            return  # It has subscriptions to control classes only.
-        if subscriber.only is not None:
-            self._add(subscriber.only, publisher, batch, mask)
+            return  # It has left, or has subscriptions to control classes only.
+        if subscriber.has_several or subscriber.several_before > run.numbers[0]:
+            noted = zip(run.numbers, run.offsets, run.contents, strict=True)
+            found = [
+                (offset, subscriber.noted_for(number, content))
+                for number, offset, content in noted
+                if mask >> offset & 1
+            ]
+            for id, own in _masks([offset for offset, _ in found], [ids for _, ids in found]):
+                self._add(subscriber.subscriptions[id], run, own)
             return
-        delivered = [offset for offset in batch.contents if mask >> offset & 1]
-        matched = [subscriber.matched_by(batch.contents[offset]) for offset in delivered]
-        for id, own in _masks(delivered, matched):
-            self._add(subscriber.subscriptions[id], publisher, batch, own)
+        for only in subscriber.subscriptions.values():
+            own = run.since(only.since, mask)
+            if own:
+                self._add(only, run, own)
 
-    def _add(
-        self, subscription: LocalSubscription, publisher: str, batch: _Batch, mask: int
-    ) -> None:
-        vector = subscription.vectors.get(publisher)
+    def _add(self, subscription: LocalSubscription, run: _Run, mask: int) -> None:
+        vector = subscription.vectors.get(run.publisher)
         if vector is None:
             if self.count >= self._vectors_max:
                 self._drop_idle()
             self.count += 1
-            first = batch.base + (mask & -mask).bit_length() - 1
-            vector = subscription.vectors[publisher] = DeliveryVector(first, self._length)
-        vector.touched_s = batch.last_s
-        vector.record_mask(batch.base, mask)
+            first = run.base + (mask & -mask).bit_length() - 1
+            vector = subscription.vectors[run.publisher] = DeliveryVector(first, self._length)
+        vector.touched_s = run.times_s[mask.bit_length() - 1]
+        vector.record_mask(run.base, mask)
 
     def _drop_idle(self) -> None:
         """Make room (D2)."""
         all_of_them = [
             (vector.touched_s, number, each, publisher)
-            for number, each in enumerate(self._recorded())
+            for number, each in enumerate(self._held())
             for publisher, vector in each.vectors.items()
         ]
         number = max(1, int(DROPPED_SHARE * self._vectors_max))
@@ -267,15 +312,15 @@ class DeliveryProfiles:
         subscriber = self._subscribers.get(client)
         if subscriber is None:
             subscriber = self._subscribers[client] = _Subscriber()
-        elif self._noted:  # What was noted is for what it held.
-            self._record_all()
-        self._several -= len(subscriber.subscriptions) > 1
+        if subscriber.has_several:
+            self._several -= 1
+            subscriber.several_before = self._number
         removed = subscriber.remove(id)
         if removed is not None:
             self.count -= len(removed.vectors)
         if filter is not None and not is_control_filter(filter):
-            subscriber.add(LocalSubscription(client, id, filter))
-        self._several += len(subscriber.subscriptions) > 1
+            subscriber.add(LocalSubscription(client, id, filter, self._number))
+        self._several += subscriber.has_several
         if not subscriber.subscriptions:
             del self._subscribers[client]
 
@@ -288,11 +333,15 @@ class DeliveryProfiles:
 
     # -- reading -------------------------------------------------------------------------------
 
+    @property
+    def subscription_count(self) -> int:
+        return sum(len(each.subscriptions) for each in self._subscribers.values())
+
     def subscriptions(self) -> list[LocalSubscription]:
         """All of them, with all that was delivered."""
         self._record_all()
-        return list(self._recorded())
+        return list(self._held())
 
-    def _recorded(self) -> Iterator[LocalSubscription]:
+    def _held(self) -> Iterator[LocalSubscription]:
         for subscriber in self._subscribers.values():
             yield from subscriber.subscriptions.values()

@@ -62,10 +62,18 @@ def subscribers_in(units: Iterable[AllocationUnit]) -> Iterator[AllocationUnit]:
 def star(brokers: Iterable[tuple[BrokerCapacity, tuple[AllocationUnit, ...]]]) -> OverlayTree:
     """The first broker with all others below it."""
     pairs = list(brokers)
-    root = pairs[0][0].id
+    return balanced(pairs, fanout=len(pairs))
+
+
+def balanced(
+    brokers: Iterable[tuple[BrokerCapacity, tuple[AllocationUnit, ...]]], fanout: int
+) -> OverlayTree:
+    """The first broker with the next `fanout` below it, each of which has as many, and so on."""
+    pairs = list(brokers)
+    names = [broker.id for broker, _ in pairs]
     return OverlayTree(
-        root,
-        {broker.id: root for broker, _ in pairs[1:]},
+        names[0],
+        {name: names[place // fanout] for place, name in enumerate(names[1:])},
         {broker.id: broker for broker, _ in pairs},
         {broker.id: units for broker, units in pairs},
     )

@@ -9,7 +9,8 @@ Beyond the thesis.  A plan is better if it has fewer brokers, or as many and les
        input
 
 After each broker that could be emptied, and at the end, trees are built as the algorithm of the
-plan does it and as in 1.  The best plan of all is kept: the result is never worse than the start.
+plan does it, as in 1, and as in direct_links.py.  The best plan of all is kept: the result is never
+worse than the start.
 
 Tested   tests/policies/allocation/test_plan_improvement.py.
 
@@ -19,15 +20,18 @@ I1  Every broker is within its capacity after each step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from random import Random
 
 from godwit.policies.allocation.capacity import BrokerFill, UnallocatableError
+from godwit.policies.allocation.direct_links import direct_trees, score, serving
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.layer_joining import joined
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_layers import Layers
 from godwit.policies.allocation.overlay_tree import OverlayTree
+from godwit.policies.allocation.publisher_placement import BrokerLimits
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
 #: What a move must save, so that rounding does not count as progress.
@@ -56,7 +60,7 @@ class PlanImprovement:
 
     def improved(self, start: ExpectedTraffic) -> tuple[ExpectedTraffic, tuple[str, ...]]:
         best = start
-        fills = self._fills(start.tree)
+        fills = serving(start.tree, self._problem.table)
         if self._may_go_on():
             best = self._best(best, fills, "brokers that only forwarded are released")
         while self._may_go_on() and (fewer := self._emptied(fills)) is not None:
@@ -68,21 +72,13 @@ class PlanImprovement:
 
     # -- trees ---------------------------------------------------------------------------------
 
-    def _fills(self, tree: OverlayTree) -> list[BrokerFill]:
-        table = self._problem.table
-        return [
-            BrokerFill(tree.brokers[name], table, tree.served[name])
-            for name in tree.order
-            if tree.served[name]
-        ]
-
     def _best(
         self, best: ExpectedTraffic, fills: Sequence[BrokerFill], note: str
     ) -> ExpectedTraffic:
         """The best so far and of the trees over these brokers."""
         for tree in self._trees(fills):
             found = self._finish(tree)
-            if score(found) < score(best):
+            if score(found) < score(best) and BrokerLimits(found).hold:
                 before, after = score(best), score(found)
                 self._notes.append(
                     f"{note}: {before[0]} brokers and {before[1]:.4g} publications/s, "
@@ -98,10 +94,9 @@ class PlanImprovement:
             yield tree
         used = {fill.broker.id for fill in fills}
         free = [broker for broker in self._problem.brokers if broker.id not in used]
-        try:
+        with suppress(UnallocatableError):
             yield construct(fills, free, self._allocate, table, self._factory)
-        except UnallocatableError:
-            return
+        yield from direct_trees(fills)
 
     # -- fewer brokers -------------------------------------------------------------------------
 
@@ -179,11 +174,6 @@ class PlanImprovement:
             same = [other for other in rest if other.profile.key == key]
             return [unit, *same], [other for other in rest if other.profile.key != key]
         return [unit], rest
-
-
-def score(traffic: ExpectedTraffic) -> tuple[int, float]:
-    """Lower is better."""
-    return len(traffic.tree.order), traffic.total_input_per_s * (1 - 1e-12)
 
 
 def within(settings_s: float, steps: int, clock: Callable[[], float]) -> Callable[[], bool]:

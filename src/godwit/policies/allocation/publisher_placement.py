@@ -55,6 +55,14 @@ class BrokerLimits:
         rates = [b.rate_max(n) for b, n in zip(brokers, self.subscriptions, strict=True)]
         self.rates_max: Floats = np.array(rates)
 
+    @property
+    def hold(self) -> bool:
+        """Whether no broker exceeds its capacity."""
+        traffic = self._traffic
+        too_many = traffic.input_per_s > self.rates_max * (1 + EQUAL_WITHIN)
+        too_much = traffic.output_bytes_s >= self.capacities * (1 - EQUAL_WITHIN)
+        return not (too_many | too_much).any()
+
     def allow(self, p: int, home: int) -> bool:
         """Whether no broker that this move loads more would exceed its capacity."""
         traffic = self._traffic

@@ -35,7 +35,7 @@ ALGORITHMS = tuple(algorithm.value for algorithm in AllocationAlgorithm)
 
 #: `exact`: bounds that never miss the closest partner.  `stop-rule`: the thesis's.
 Search = Literal["exact", "stop-rule"]
-#: Which scheme CRAM returns: the one with the fewest brokers, or the thesis's.
+#: Which plan is wanted: the one with the fewest brokers, or the thesis's.
 Keep = Literal["fewest", "last"]
 
 
@@ -98,6 +98,11 @@ class AllocationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     def uses_grape(self) -> bool:
         chosen = self.relocate_publishers
         return not self.is_baseline if chosen is None else chosen
+
+    @property
+    def links_directly(self) -> bool:
+        """Whether brokers that only forward may be left out: not in the thesis's own plans."""
+        return self.keep == "fewest" and self.overlay and self.overlay_optimisations
 
     @property
     def algorithm_kind(self) -> AllocationAlgorithm:

@@ -28,13 +28,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from godwit.policies.allocation.capacity import BrokerCapacity, BrokerFill, UnallocatableError
+from godwit.policies.allocation.direct_links import score
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.layer_joining import joined
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_layers import Layers
 from godwit.policies.allocation.overlay_tree import OverlayTree, subscribers_in
-from godwit.policies.allocation.plan_improvement import score
 from godwit.policies.allocation.publisher_placement import BrokerLimits
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 

@@ -14,6 +14,7 @@ ingest.py             records into a dataset
 channels.py           executions of channels; channel_latency.py, channel_kills.py end to end
 soak.py               steady load with broken connections
 moving.py             clients that move under load
+draining.py           a broker with many clients is drained, all brokers are restarted, under load
 same_numbers.py       compares the numbers of experiments before and after a change
 mutants.py            broken versions of Godwit: does nemesis notice them?
 versus.py             two checkouts against each other, in turns

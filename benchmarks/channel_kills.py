@@ -1,12 +1,14 @@
 """Channels while processes are killed: every record reaches every subscriber once.
 
     python -m benchmarks.channel_kills                # the data cluster and brokers, 5 times each
+    python -m benchmarks.channel_kills --cluster-kills 0 --broker-kills 0 --java-kills 20
 
 Two broker processes and a data cluster.  A publisher at one broker numbers its records; they are
 fed into a dataset, and subscribers at both brokers subscribe to a continuous channel for some of
 them.  The data cluster, Spark's driver included, or a broker is killed with SIGKILL at random
-moments and restarted.  At the end each subscriber must have received each of its records once, and
-in the order of publishing from execution to execution.
+moments and restarted; or Spark's Java process alone, which the data cluster starts again.  At the
+end each subscriber must have received each of its records once, and in the order of publishing from
+execution to execution.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 import msgspec
@@ -56,7 +61,9 @@ class Outcome:
     took_s: float = 0.0
 
 
-async def run(*, cluster_kills: int, broker_kills: int, seed: int, console: Console) -> Outcome:
+async def run(
+    *, cluster_kills: int, broker_kills: int, java_kills: int = 0, seed: int, console: Console
+) -> Outcome:
     outcome, start_s = Outcome(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="godwit-") as folder:
         listen = f"127.0.0.1:{free_port()}"
@@ -65,7 +72,7 @@ async def run(*, cluster_kills: int, broker_kills: int, seed: int, console: Cons
             options = ("--listen", listen, "--folder", folder, "--broker", brokers.url("B1"))
             async with Service("datacluster", *options) as cluster:
                 scene = Scene(brokers, cluster, Random(seed), outcome, console)
-                await scene.play(cluster_kills, broker_kills)
+                await scene.play(cluster_kills, broker_kills, java_kills)
     outcome.took_s = time.monotonic() - start_s
     return outcome
 
@@ -78,11 +85,12 @@ class Scene:
     outcome: Outcome
     console: Console
 
-    async def play(self, cluster_kills: int, broker_kills: int) -> None:
+    async def play(self, cluster_kills: int, broker_kills: int, java_kills: int) -> None:
         async with HttpClient(self.cluster.url, answer_s=120.0) as caller:
             for text in (DATASET, FEED, CHANNEL):
                 await caller.call(api.STATEMENT, api.Statement(text))
         victims = ["data cluster"] * cluster_kills
+        victims += ["Java"] * java_kills
         victims += [self.random.choice(["B1", "B2"]) for _ in range(broker_kills)]
         self.random.shuffle(victims)
         async with contextlib.AsyncExitStack() as stack:
@@ -123,6 +131,12 @@ class Scene:
         if victim == "data cluster":
             await self.cluster.kill()
             await self.cluster.start()
+        elif victim == "Java":
+            before = java_of(self.cluster.pid)
+            assert before is not None, "it is started again before the next kill"
+            os.kill(before, signal.SIGKILL)
+            while java_of(self.cluster.pid) in (before, None):  # noqa: ASYNC110  No event tells.
+                await asyncio.sleep(0.2)
         else:
             await self.brokers.kill(victim)
             await self.brokers.start(victim)
@@ -139,10 +153,21 @@ class Scene:
             self.outcome.faults += reader.faults(self.outcome.published)
 
 
+def java_of(process: int) -> int | None:
+    """Spark's Java process, a child of the data cluster's; None while there is none."""
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in map(int, children.read_text().split()):
+            with contextlib.suppress(FileNotFoundError):
+                if Path(f"/proc/{child}/comm").read_text().strip() == "java":
+                    return child
+    return None
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cluster-kills", type=int, default=5)
     parser.add_argument("--broker-kills", type=int, default=5)
+    parser.add_argument("--java-kills", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     console = Console()
@@ -150,6 +175,7 @@ def main() -> int:
         run(
             cluster_kills=given.cluster_kills,
             broker_kills=given.broker_kills,
+            java_kills=given.java_kills,
             seed=given.seed,
             console=console,
         )

@@ -35,6 +35,7 @@ from godwit.datacluster.ddl.statements import CreateChannel
 from godwit.datacluster.model.dataset import Column, ColumnType, Dataset
 from godwit.errors import UsageError
 from godwit.spark.session import spark_session
+from godwit.spark.supervised import SupervisedSpark
 
 SEED = 1
 EXECUTIONS = 7
@@ -114,7 +115,9 @@ class Bench:
         self.stored.set_users(
             pa.table({"user_id": [f"u{n}" for n in range(distinct)]} | self._places(distinct))
         )
-        self.channels = ChannelService(spark, Catalog(folder), self.stored, folder)
+        self.channels = ChannelService(
+            SupervisedSpark(lambda: spark), Catalog(folder), self.stored, folder
+        )
         for text in CHANNELS.values():
             statement = parse(text)
             assert isinstance(statement, CreateChannel)

@@ -40,6 +40,7 @@ from godwit.datacluster.ddl.parsing import parse
 from godwit.datacluster.ddl.statements import CreateDataset
 from godwit.datacluster.log.segments import FullError
 from godwit.spark.session import spark_session
+from godwit.spark.supervised import SupervisedSpark
 
 STATEMENT = """CREATE DATASET Reports (id BIGINT, kind STRING, severity DOUBLE, x DOUBLE, y DOUBLE,
     at TIMESTAMP, is_confirmed BOOLEAN, reporter STRING, street STRING, text STRING)"""
@@ -76,7 +77,7 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.spark = spark_session(application="benchmark")
-        self.storage = Storage(self.spark, Catalog(folder), folder)
+        self.storage = Storage(SupervisedSpark(lambda: self.spark), Catalog(folder), folder)
         self._arrived = threading.Condition()
         self.batches: list[tuple[int, float]] = []
         self.landing = DatasetService(

@@ -5,9 +5,9 @@
 
 A mutant is a copy of the sources in which some lines are replaced: production code has no hook for
 it.  Versions that break a promise run `godwit nemesis`, seed after seed, until one of the runs has
-a violation.  Versions that break the load balancer run its tests.  At the end there is a line for
-each mutant, with the number of runs that it took, or a test that failed; the exit code is 1 if one
-was not noticed.
+a violation.  Versions that break the load balancer, or a change of the network's shape, run its
+tests.  At the end there is a line for each mutant, with the number of runs that it took, or a test
+that failed; the exit code is 1 if one was not noticed.
 """
 
 from __future__ import annotations
@@ -128,6 +128,33 @@ MUTANTS = (
 
 DISJOINT_CLUSTERS = "test_disjoint_pairs_of_clusters_have_global_sessions_at_the_same_time"
 OFFLOAD_TESTS = "tests/policies/offload"
+RESHAPING_TESTS = ("tests/simulation/test_random_reshaping.py", "tests/overlay/test_epochs.py")
+RESHAPING_MUTANTS = (
+    Mutant(
+        "next-epoch-not-held",
+        "publications of the next epoch overtake those of the old one",
+        (
+            Edit(
+                "overlay/epochs/epoch_routing.py",
+                "and isinstance(message, Publication | Sweep)",
+                "and False",
+            ),
+        ),
+        RESHAPING_TESTS,
+    ),
+    Mutant(
+        "last-sent-at-once",
+        "Last is sent with the flip, whatever still comes from other old neighbours",
+        (
+            Edit(
+                "overlay/epochs/epoch_routing.py",
+                "return all(each in self._heard for each in old if each != neighbour)",
+                "return True",
+            ),
+        ),
+        RESHAPING_TESTS,
+    ),
+)
 BALANCER_MUTANTS = (
     Mutant(
         "press-from-filters",
@@ -261,7 +288,7 @@ async def outcome(mutant: Mutant, runs: int, seconds: float, console: Console) -
 
 
 def main() -> int:
-    mutants = {mutant.name: mutant for mutant in (*MUTANTS, *BALANCER_MUTANTS)}
+    mutants = {mutant.name: mutant for mutant in (*MUTANTS, *BALANCER_MUTANTS, *RESHAPING_MUTANTS)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(mutants))
     parser.add_argument("--runs", type=int, default=100)

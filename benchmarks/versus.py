@@ -116,7 +116,7 @@ PARTS = {
     "topics": Part(FORWARDING.format(name="topics"), 0.97),
     "matching": Part(MATCHING, 0.97),
     "simulator": Part(SIMULATOR, 1.0),
-    "ingest": Part(INGEST, 0.97, slices_max=4),
+    "ingest": Part(INGEST, 0.97, slices_max=12),
 }
 
 

@@ -20,6 +20,7 @@ from tests.cli.test_cli import GODWIT
 from tests.command_tree import subcommands
 
 from godwit.cli import app
+from godwit.runtime.broker_orders import LEFT
 from godwit.runtime.processes import LINKED, free_port
 from godwit.runtime.settings import load_network
 
@@ -58,6 +59,8 @@ def test_a_unit_starts_a_command_that_exists(unit: str) -> None:
 def test_a_unit_of_a_broker_restarts_it_without_goodbye() -> None:
     unit = "godwit-broker@.service"
     assert settings_of(unit, "ExecReload") == ["/bin/kill -HUP $MAINPID"]
+    assert settings_of(unit, "RestartPreventExitStatus") == [str(LEFT)]
+    assert settings_of(unit, "Environment") == ["GODWIT_SUPERVISED=1"]
     assert settings_of(unit, "RestartKillSignal") == ["SIGHUP"]
 
 

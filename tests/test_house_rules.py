@@ -47,6 +47,8 @@ APART = {("runtime", "simulation"), ("sharing", "simulation")}
 #: Modules of other packages that are pure as well.
 PURE_MODULES = {
     "api/coordinator_api.py",
+    "api/network_api.py",
+    "api/network_views.py",
     "client/client_requests.py",
     "client/client_session.py",
     "client/deliveries.py",
@@ -54,8 +56,12 @@ PURE_MODULES = {
     "client/holdings.py",
     "client/stream_endpoint.py",
     "coordinator/broker_records.py",
+    "coordinator/change_rules.py",
+    "coordinator/change_targets.py",
+    "coordinator/changes.py",
     "coordinator/coordinator_core.py",
     "coordinator/deciding.py",
+    "coordinator/paced_moves.py",
     "coordinator/registry.py",
     "coordinator/rounds.py",
     "coordinator/situation.py",

@@ -203,7 +203,7 @@ def test_a_broker_that_ends_the_session_is_left_at_once(goes: str) -> None:
             else:
                 network.crash("B1")
                 await network.restart("B1")
-                network.nodes["B1"].is_draining = True
+                network.nodes["B1"].is_stopping = True
             await until(lambda: broker_of(paul) == "B2")
             await paul.publish({"x": 1})
             assert (await anext(events)).content == {"x": 1}

@@ -69,7 +69,7 @@ async def register(caller: HttpClient, number: int, http: str | None = None) -> 
 
 def test_users_and_brokers(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with running(tmp_path) as (_, caller):
+        async with running(tmp_path) as (server, caller):
             with pytest.raises(RestError, match="user: user 'ann' is not registered") as refused:
                 await caller.call(
                     coordinator_api.REQUEST_BROKER, coordinator_api.RequestBroker("ann")
@@ -85,7 +85,7 @@ def test_users_and_brokers(tmp_path: Path) -> None:
                 await caller.call(coordinator_api.LOAD_REPORT, report("B1"))
             await register(caller, 1)
             answer = await caller.call(coordinator_api.LOAD_REPORT, report("B1", ["s1"]))
-            assert answer == coordinator_api.Registered("B1", 10.0)
+            assert answer == coordinator_api.Registered("B1", 10.0, server.core.authority)
             assigned = await caller.call(
                 coordinator_api.REQUEST_BROKER, coordinator_api.RequestBroker("ann")
             )
@@ -297,7 +297,7 @@ def test_the_manual_lists_the_operations(tmp_path: Path) -> None:
         ):
             document = (await client.get("/openapi.json")).json()
             assert "requestbroker" in (await client.get("/docs")).text
-        listed = set(re.findall(r"^\| `(?:GET|POST) (/\w+)", MANUAL.read_text(), re.MULTILINE))
+        listed = set(re.findall(r"^\| `(?:GET|POST) (/[\w/{}]+)", MANUAL.read_text(), re.MULTILINE))
         assert listed == {*document["paths"], "/metrics", "/healthz"}
 
     run(scenario())

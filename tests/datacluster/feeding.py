@@ -24,6 +24,7 @@ from godwit.datacluster.datasets.ingestion import IngestionSettings
 from godwit.datacluster.datasets.storage import Storage
 from godwit.datacluster.log.feed_log import LogSettings
 from godwit.spark.session import spark_session
+from godwit.spark.supervised import SupervisedSpark
 
 #: Small limits and short intervals.
 SETTINGS = DatasetSettings(
@@ -53,7 +54,7 @@ def say(text: str) -> None:
 
 def main(master: str, folder: Path) -> None:
     spark = spark_session(master, application="feeding", for_small=True)
-    storage = Storage(spark, Catalog(folder), folder)
+    storage = Storage(SupervisedSpark(lambda: spark), Catalog(folder), folder)
     arrived = threading.Event()
     landing = DatasetService(
         storage,

@@ -24,6 +24,7 @@ from godwit.api.datacluster_api import (
 from godwit.content.channel_messages import Position
 from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channels.channel_service import ChannelService, ChannelSettings
+from godwit.spark.supervised import SupervisedSpark
 
 OF_TYPE = """CREATE CHANNEL OfType(type STRING) EVERY 10 SECONDS AS
     SELECT id FROM NEW Reports WHERE type = :type"""
@@ -47,7 +48,9 @@ def opened(
     folder: Path,
     kind: type[ChannelService] = ChannelService,
 ) -> ChannelService:
-    return kind(spark, Catalog(folder), snapshots, folder, settings=SETTINGS)
+    return kind(
+        SupervisedSpark(lambda: spark), Catalog(folder), snapshots, folder, settings=SETTINGS
+    )
 
 
 def make(channels: ChannelService, *statements: str) -> None:

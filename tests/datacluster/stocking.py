@@ -15,13 +15,14 @@ from godwit.datacluster.datasets.definitions import DatasetEntry
 from godwit.datacluster.datasets.files import IngestProgress
 from godwit.datacluster.datasets.storage import Storage
 from godwit.datacluster.model.schemas import stored
+from godwit.spark.supervised import SupervisedSpark
 
 KEYED = "CREATE DATASET Places (user STRING, at TIMESTAMP, n INT) KEY user"
 UNKEYED = "CREATE DATASET Places (user STRING, at TIMESTAMP, n INT)"
 
 
 def open_storage(spark: SparkSession, folder: Path) -> Storage:
-    return Storage(spark, Catalog(folder), folder)
+    return Storage(SupervisedSpark(lambda: spark), Catalog(folder), folder)
 
 
 def made(spark: SparkSession, folder: Path, statement: str) -> tuple[Storage, DatasetEntry]:

@@ -40,6 +40,7 @@ from tests.datacluster.stating import channel_statement
 from tests.sweeps import seeds
 
 from godwit.datacluster.catalog import Catalog
+from godwit.spark.supervised import SupervisedSpark
 
 BROKERS = ("A", "B", "C")
 EXECUTIONS = 3
@@ -112,7 +113,11 @@ class History:
     def _open(self) -> CrashingChannels:
         self.catalog = Catalog(self.folder)
         return CrashingChannels(
-            self.spark, self.catalog, self.snapshots, self.folder, settings=SETTINGS
+            SupervisedSpark(lambda: self.spark),
+            self.catalog,
+            self.snapshots,
+            self.folder,
+            settings=SETTINGS,
         )
 
     def _subscribe(self) -> None:

@@ -12,7 +12,7 @@ from tests.datacluster.boxes import QUARANTINE, REPORTS, held, open_inbox, open_
 from godwit.client.client_session import StreamMark
 from godwit.content.messages import AdvertisementId, Publication
 from godwit.datacluster.datasets.inbox import AcceptedRecords, Inbox, Incoming
-from godwit.datacluster.feeding import Feeder
+from godwit.datacluster.feeding import Feeder, take_posted
 from godwit.datacluster.log.feed_log import LogSettings
 from godwit.datacluster.log.segments import FullError
 from godwit.datacluster.model.feed import Feed
@@ -43,6 +43,21 @@ def test_what_does_not_fit_is_kept_with_the_reason(tmp_path: Path) -> None:
     assert held(folder, "record") == [(1, '{"n":"x"}'), (2, "oh")]
     assert held(folder, "source") == [(1, "a"), (2, "a")]
     assert held(folder, "sequence") == [(1, 2), (2, 4)]
+
+
+def test_records_without_a_producer_are_new_whatever_the_clock_says(tmp_path: Path) -> None:
+    inbox, log, quarantine = open_inbox(tmp_path)
+    # As an earlier release numbered them, when the clock was ahead.
+    inbox.take([record(4_000_000_000_000_000_000, {"n": 1}, "http/")])
+    taken = take_posted(inbox, [b'{"n": 2}', b"oh", b'{"n": 3}'], None, 1)
+    assert taken == AcceptedRecords(accepted=2, rejected=1, duplicates=0)
+    log.close()
+    quarantine.close()
+    inbox, log, quarantine = open_inbox(tmp_path)  # After a restart, too.
+    taken = take_posted(inbox, [b"oh", b'{"n": 4}'], None, 1)
+    assert taken == AcceptedRecords(accepted=1, rejected=1, duplicates=0)
+    assert [n for _, n in held(log.folder)] == [1, 2, 3, 4]
+    assert len(held(quarantine.folder, "reason")) == 2
 
 
 def test_marks_are_not_ahead_of_what_is_kept_aside(tmp_path: Path) -> None:

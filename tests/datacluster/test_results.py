@@ -29,7 +29,10 @@ from tests.datacluster.small_cluster import (
 from godwit.api.datacluster_api import Notice
 from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channels.channel_service import ChannelService
-from godwit.datacluster.channels.result_files import ResultFiles, arranged
+from godwit.datacluster.channels.executions import Execution
+from godwit.datacluster.channels.result_files import ResultFiles
+from godwit.datacluster.channels.result_writing import ResultWriter
+from godwit.spark.supervised import SupervisedSpark
 
 
 def test_brokers_are_told_what_concerns_them(
@@ -68,7 +71,9 @@ def test_results_are_announced_when_they_can_be_pulled(
         announced.append(notices(channels, "A").through)
 
     catalog = Catalog(tmp_path)
-    channels = ChannelService(spark, catalog, snapshots, tmp_path, on_results=on_results)
+    channels = ChannelService(
+        SupervisedSpark(lambda: spark), catalog, snapshots, tmp_path, on_results=on_results
+    )
     make(channels, OF_TYPE, FAILING)
     for channel in ("OfType", "Failing"):
         subscribe(channels, "A", channel, type="fire")
@@ -167,12 +172,12 @@ def small_files() -> Iterator[None]:
 @pytest.mark.usefixtures("small_files")
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
     files = ResultFiles(tmp_path)
+    writer, execution = ResultWriter(files), Execution(1, 1, {}, 0, 0.0)
     texts = [str(hash(str(n))) for n in range(2_000)]
-    large = arranged(pa.table({"_subscription": [1] * 2_000, "text": texts}))
     with pytest.raises(OSError, match="File too large"):
-        files.write(1, 1, large)
+        writer.write_here(execution, pa.table({"_subscription": [1] * 2_000, "text": texts}))
     assert list((tmp_path / "1").iterdir()) == []
-    files.write(1, 1, arranged(pa.table({"_subscription": [1], "text": ["small"]})))
+    writer.write_here(execution, pa.table({"_subscription": [1], "text": ["small"]}))
     assert files.contents(1, 1).subscriptions.tolist() == [1]
 
 
@@ -190,7 +195,7 @@ def test_a_full_disk_costs_time_and_no_results(
     assert (failed.state, failed.attempts) == ("planned", 1)
     assert "No space left" in (failed.error or "")
     report(snapshots, 2)
-    channels.is_full = False
+    channels.writer.is_full = False
     channels.execute("OfType", now_s=20.0)
     channels.execute("OfType", now_s=30.0)
     assert ids(channels, fire) == [1, 2]

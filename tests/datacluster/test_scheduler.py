@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
+from pyspark.sql import SparkSession
 from tests.datacluster.memory_snapshots import MemorySnapshots
-from tests.datacluster.small_cluster import FAILING, ids, make, report, subscribe
+from tests.datacluster.small_cluster import (
+    FAILING,
+    OF_TYPE,
+    ids,
+    make,
+    opened,
+    report,
+    subscribe,
+)
 
 from godwit.datacluster.channels.channel_service import ChannelService
 from godwit.datacluster.channels.executions import ExecutionOutcome
@@ -14,7 +24,18 @@ from godwit.datacluster.channels.scheduler import Scheduler
 
 CONTINUOUS = """CREATE CHANNEL AtOnce(type STRING) CONTINUOUS AS
     SELECT id FROM NEW Reports WHERE type = :type"""
+WHERE_USERS_ARE = """CREATE CHANNEL AtUser(user STRING) CONTINUOUS AS
+    SELECT r.id FROM NEW Reports r JOIN Users u ON r.lon = u.lon WHERE u.user_id = :user"""
 A_WHILE_S = 120.0
+
+
+class SlowChannels(ChannelService):
+    TAKES_S = 0.2
+
+    def execute(self, name: str, *, now_s: float) -> ExecutionOutcome | None:
+        outcome = super().execute(name, now_s=now_s)
+        time.sleep(self.TAKES_S)
+        return outcome
 
 
 def inputs(outcomes: list[ExecutionOutcome]) -> list[tuple[int, int]]:
@@ -62,6 +83,39 @@ def test_a_continuous_channel_follows_every_batch(
     report(snapshots, 2)
     assert scheduler.run_due(3.0) == [], "it does not read users"
     assert ids(channels, fire, "AtOnce") == [1]
+
+
+def test_what_is_new_in_a_dataset_that_is_only_looked_up_is_no_reason_to_run(
+    channels: ChannelService, snapshots: MemorySnapshots
+) -> None:
+    make(channels, WHERE_USERS_ARE, "DROP CHANNEL OfType")
+    anna = subscribe(channels, "A", "AtUser", user="anna")
+    scheduler = Scheduler(channels)
+    for place in range(3):
+        batch = snapshots.append("Users", [{"user_id": "anna", "lat": 60.0, "lon": float(place)}])
+        scheduler.on_batch("Users", batch)
+        assert scheduler.run_due(float(place)) == [], "no report is new"
+    batch = snapshots.append("Reports", [{"id": 1, "type": "fire", "lat": 60.0, "lon": 2.0}])
+    scheduler.on_batch("Reports", batch)
+    assert inputs(scheduler.run_due(3.0)) == [(0, 1)]
+    assert ids(channels, anna, "AtUser") == [1], "where anna was last"
+
+
+def test_the_moment_of_a_channel_that_waited_for_others_is_when_it_runs(
+    spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path
+) -> None:
+    """Records that it reads may have been accepted meanwhile."""
+    channels = opened(spark, snapshots, tmp_path, SlowChannels)
+    make(channels, OF_TYPE, OF_TYPE.replace("OfType", "Second"))
+    for channel in ("OfType", "Second"):
+        subscribe(channels, "A", channel, type="fire")
+    report(snapshots, 1)
+    scheduler = Scheduler(channels)
+    scheduler.run_due(0.0)
+    first, second = scheduler.run_due(10.0)
+    assert first.moment_s == 10.0
+    assert second.moment_s >= 10.0 + SlowChannels.TAKES_S
+    channels.close()
 
 
 def test_a_failing_channel_waits_longer_and_longer_and_holds_up_no_other(

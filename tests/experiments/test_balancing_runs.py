@@ -18,8 +18,8 @@ from godwit.experiments.balance.platforms import PLATFORMS
 from godwit.experiments.balance.runs import SETTINGS, run, settings_of
 from godwit.experiments.balance.scenes import clients_of, scene_of
 from godwit.experiments.balance.setup import cases
-from godwit.experiments.press_accuracy.measures import measure as measure_press
-from godwit.experiments.press_accuracy.runs import run as run_press
+from godwit.experiments.offload_cost.measures import measure as measure_cost
+from godwit.experiments.offload_cost.runs import run as run_cost
 from godwit.lab.curves import drawn
 from godwit.lab.declaration import Case, Measured, Results
 from godwit.lab.measuring import checked
@@ -268,15 +268,15 @@ def test_other_algorithms_run(algorithm: str, tmp_path: Path) -> None:
 
 
 def test_one_decision_by_itself(spark: SparkSession, tmp_path: Path) -> None:
-    from godwit.experiments.press_accuracy.experiment import EXPERIMENT  # noqa: PLC0415
+    from godwit.experiments.offload_cost.experiment import EXPERIMENT  # noqa: PLC0415
 
     memory: Case = {"study": "memory", "number": 300, "press_samples": 100}
     time: Case = {"study": "time", "number": 200, "press_samples": 50}
     values = []
     for number, case in enumerate((memory, time)):
         folder = tmp_path / str(number)
-        run_press(case, 1, folder)
-        values.append(checked(EXPERIMENT, measure_press(read_trace(spark, folder), case)))
+        run_cost(case, 1, folder)
+        values.append(checked(EXPERIMENT, measure_cost(read_trace(spark, folder), case)))
 
     assert values[0] == {"press_bits": 300 * 100}
     assert values[1].keys() == {f"{n}_plan_s" for n in ("input", "match", "output", "random")}

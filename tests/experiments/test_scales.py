@@ -17,7 +17,7 @@ NOT_MEASURED = {
         "G10", "G11", "G17 trends", "G17 reductions", "G17 times", "G21 GRAPE", "G23",
     },
     ("bad-prototype", "small"): {"bad-5", "bad-6", "bad-7"},
-    ("balance-local", "small"): {"L5", "L43"},
+    ("balance-local", "small"): {"L5", "L43", "balance-2"},
     ("balance-random", "small"): {"L11 cluster", "L11 PlanetLab", "L15"},
     ("balance-edges", "small"): {"L26 PlanetLab"},
     ("balance-global", "small"): {"L35"},

@@ -284,9 +284,9 @@ def test_when_too_much_waits_the_poster_is_told_to(tmp_path: Path) -> None:
 def test_kills_lose_nothing_and_repeat_nothing() -> None:
     async def history() -> None:
         console = Console(quiet=True)
-        outcome = await run(cluster_kills=1, broker_kills=1, seed=3, console=console)
+        outcome = await run(cluster_kills=1, broker_kills=1, java_kills=1, seed=3, console=console)
         assert outcome.faults == []
-        assert len(outcome.kills) == 2
+        assert sorted(outcome.kills) == ["B2", "Java", "data cluster"]
         assert outcome.published == outcome.delivered > 100
 
     play(history)

@@ -41,10 +41,21 @@ def test_it_is_refitted_with_every_sample() -> None:
     model.add(20, 0.003)
     line = model.line
     assert line is not None
-    assert line.delay_s(30) == pytest.approx(0.004)
+    assert line.delay_s(28) == pytest.approx(0.004), "a bucket is where its samples were"
     model.add(14, 0.004)  # Bucket 10 now has a mean of 0.003.
-    assert line.slope_s == pytest.approx(0.0001), "a line that was taken does not change"
+    assert line.slope_s == pytest.approx(0.000125), "a line that was taken does not change"
     assert model.line == MatchingDelay(0.0, pytest.approx(0.003))
+
+
+def test_samples_of_a_line_give_that_line() -> None:
+    for counts in ((14, 23, 23, 38), (500, 487, 402, 402, 512), (4, 13)):
+        line = fitted(*[(n, 1e-4 + 4e-5 * n) for n in counts])
+        assert line.slope_s == pytest.approx(4e-5)
+        assert line.intercept_s == pytest.approx(1e-4)
+
+
+def test_buckets_that_touch_do_not_make_a_steep_line_of_noise() -> None:
+    assert fitted((14, 0.00100), (15, 0.00105)).slope_s == pytest.approx(0.00005 / 5)
 
 
 def test_it_follows_the_newest_samples_of_a_bucket() -> None:
@@ -104,6 +115,7 @@ def plain(samples: list[tuple[int, float]]) -> tuple[float, float]:
     """The rules of 3.12 with lists."""
     kept: list[float] = []
     buckets: dict[int, float] = {}
+    places: dict[int, float] = {}
     counts: dict[int, int] = {}
     ignored = last = 0
     for n, x in samples:
@@ -114,16 +126,21 @@ def plain(samples: list[tuple[int, float]]) -> tuple[float, float]:
                 continue
         ignored = 0
         kept.append(x)
-        last = min(range(0, 10_000, 10), key=lambda ten: (abs(ten - n), -ten))
+        last = min(range(0, n + 20, 10), key=lambda ten: (abs(ten - n), -ten))
         counts[last] = counts.get(last, 0) + 1
         weight = max(0.25, 1 / counts[last])
         buckets[last] = (1 - weight) * buckets.get(last, 0.0) + weight * x
+        places[last] = (1 - weight) * places.get(last, 0.0) + weight * n
         if len(buckets) > 10:
             smallest = min(set(buckets) - {last})
-            del buckets[smallest], counts[smallest]
-    slopes = [(buckets[last] - d) / (last - n) for n, d in buckets.items() if n != last]
+            del buckets[smallest], counts[smallest], places[smallest]
+    slopes = []
+    for ten, d in buckets.items():
+        if ten != last:
+            gap = max(5.0, abs(places[last] - places[ten]))
+            slopes.append((buckets[last] - d) / (gap if ten < last else -gap))
     m = max(0.0, sum(slopes) / len(slopes)) if slopes else 0.0
-    return m, buckets[last] - m * last
+    return m, buckets[last] - m * places[last]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -142,7 +142,7 @@ def test_a_client_that_asks_and_does_not_read_the_answers_is_sent_away() -> None
         ):
             node, port = network.nodes["B1"], client_port(network, "B1", "alice")
             node.limits = Limits()  # For the next port: all answers fit.
-            node._on_known()  # It has not failed if it does not know the client's stream.
+            node.recovery.on_known()  # It has not failed if it does not know the client's stream.
             line_of(alice).pause_reading()
             for _ in range(2):
                 for number in range(500):

@@ -119,6 +119,31 @@ def test_a_broker_that_does_not_come_is_given_up_after_link_s() -> None:
     run_in_virtual_time(scenario())
 
 
+@pytest.mark.parametrize("was_linked", [False, True], ids=["never linked", "lost"])
+def test_who_is_told_of_a_gap_learns_why_the_link_could_not_be_made(
+    was_linked: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the client and in the log of the broker that calls, which knows why."""
+
+    async def scenario() -> None:
+        limits = Limits(link_s=4.0)
+        absent = [] if was_linked else ["B1"]
+        async with (
+            MemoryNetwork(chain(2), absent=absent, limits=limits) as network,
+            network.connect("B2", name="alice") as alice,
+        ):
+            if was_linked:
+                network.crash("B1")
+            gap = await alice.gaps.next()
+            assert gap.broker == "B1"
+            wanted = "did not come back within 4 s" if was_linked else "no link within 4 s"
+            assert gap.detail == f"{wanted}: broker B1 is not running"
+            reasons = [getattr(record, "reason", "") for record in caplog.records]
+            assert gap.detail in reasons
+
+    run_in_virtual_time(scenario())
+
+
 def test_a_network_is_not_ready_before_a_part_that_was_given_up_is_back() -> None:
     """Links are up again before all that is behind them can be reached."""
 

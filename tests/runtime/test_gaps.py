@@ -341,8 +341,12 @@ def test_a_broker_that_comes_back_elsewhere_ends_the_gap() -> None:
             await gap_of(alice, "B2")
             await network.add_link("B3", "B1")
             await gap_of(paul, "B3", is_over=True)
+            await gap_of(alice, "B2", is_over=True)  # It is behind B1 now.
             await publish(paul, range(3, 6))
             assert await numbers(events, 3) == [3, 4, 5]
+            assert not paul.gaps.open
+            assert not alice.gaps.open
+            assert not any(node.broker.parts.missing for node in network.nodes.values())
 
     run(scenario())
 

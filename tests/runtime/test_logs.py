@@ -63,3 +63,28 @@ def test_a_text_line_has_the_same_for_people(capsys: pytest.CaptureFixture[str])
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.split()[1:] == ["warning", "refused", "broker=B1", "peer=10.0.0.1:99"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("B1", "B1"),
+        (3, "3"),
+        ("godwit://127.0.0.1:7401", "godwit://127.0.0.1:7401"),
+        ("connection lost", '"connection lost"'),
+        ('said goodbye: "bye"', '"said goodbye: \\"bye\\""'),
+        ("x=1", '"x=1"'),
+        ("one\ntwo", '"one\\ntwo"'),
+        ("a\\b", '"a\\\\b"'),
+        ("", '""'),
+        ("Zürich", "Zürich"),
+    ],
+)
+def test_a_value_with_blanks_is_quoted(
+    value: object, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure("info", "text")
+    log.info("away", extra={"reason": value, "peer": "alice"})
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f" reason={shown} peer=alice")

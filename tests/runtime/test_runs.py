@@ -174,12 +174,12 @@ def test_clients_do_not_say_how_far_a_publication_has_come_nor_when() -> None:
 def test_a_broker_that_recovers_keeps_publications_in_their_order() -> None:
     async def scenario() -> None:
         async with stage() as node:
-            node._may_have_failed = True
-            node.recover()
+            node.recovery._may_have_failed = True
+            node.recovery.begin()
             read(node, *map(publication, range(3)))
             assert numbers(node) == []
             assert node.ports[PAUL].stream.received == 4
-            node._on_known()
+            node.recovery.on_known()
             assert numbers(node) == [0, 1, 2]
             assert node.ports[PAUL].stream.received == 4
 

@@ -189,13 +189,19 @@ def test_where_the_services_are_survives_being_written(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "an unknown key": (f"lisetn = 1\n{B1}", "unknown field `lisetn`"),
+    "an unknown key": (f"lisetn = 1\n{B1}", "unknown field `lisetn`; the keys are .*broker"),
     "an unknown key of a broker": (f'{B1}port = "x"\n', r"unknown field `port`.*broker\[\.*0?"),
-    "an unknown limit": (f"[limits]\nhertbeat_s = 1\n{B1}", r"unknown field `hertbeat_s`.*limits"),
+    "an unknown limit": (
+        f"[limits]\nhertbeat_s = 1\n{B1}",
+        "unknown field `hertbeat_s`.*limits.*did you mean `heartbeat_s`",
+    ),
     "no broker": ('overlay = "tree"\n', "missing required field `broker`"),
     "an empty list of brokers": ("broker = []\n", "length >= 1.*broker"),
     "a broker without an id": ('[[broker]]\nlisten = "h:1"\n', "missing required field `id`"),
-    "an id that is no name": ('[[broker]]\nid = "B 1"\n', r"matching regex.*broker.*id"),
+    "an id that is no name": (
+        '[[broker]]\nid = "B 1"\n',
+        "matching regex.*broker.*id.*; use letters, digits",
+    ),
     "a limit of nothing": (f"[limits]\nsession_s = 0\n{B1}", r"> 0.*limits\.session_s"),
     "a limit of text": (f'[limits]\nsession_s = "1"\n{B1}', r"float.*limits\.session_s"),
     "a sample of none": (f"[trace]\nsample_every = 0\n{B1}", r">= 1.*trace\.sample_every"),
@@ -212,18 +218,28 @@ WRONG = {
     ),
     "an address without a port": (f'{B1}address = "b1.example.org"\n', "is not an address"),
     "too small a window": (f"[limits]\nwindow_bytes = 10\n{B1}", r">= 1024.*window_bytes"),
-    "a cycle": (f'{B1}links = ["B2"]\n{B2}', "the links form a cycle"),
-    "a link with itself": (f'{B1}links = ["B1"]\n', "the links form a cycle"),
-    "an id twice": (f"{B1}{B1}", "two brokers 'B1'"),
-    "an unknown link": (f'{B1}links = ["B7"]\n', "there is no broker 'B7'; there are B1"),
+    "a cycle": (
+        f'{B1}links = ["B2"]\n{B2}',
+        "the links form a cycle.*: B2 - B1 - B2; remove one of these links",
+    ),
+    "a longer cycle": (
+        f'{B1}links = ["B3"]\n{B2}[[broker]]\nid = "B3"\nlinks = ["B2"]\n',
+        ": B3 - B1 - B2 - B3; remove one of these links",
+    ),
+    "a link with itself": (f'{B1}links = ["B1"]\n', "the links form a cycle.*: B1 - B1;"),
+    "an id twice": (f"{B1}{B1}", "two brokers have the id 'B1'; give each an id of its own"),
+    "an unknown link": (
+        f'{B1}links = ["B7"]\n',
+        "broker 'B1': links: there is no broker 'B7'; there are B1",
+    ),
     "a link to nowhere": (f'{B1}links = ["http://h:1"]\n', "write godwit://HOST:PORT"),
     "a bad address": (
         '[[broker]]\nid = "B1"\nlisten = "h"\n',
-        "'h' is not an address: write HOST:PORT",
+        "broker 'B1': listen: 'h' is not an address: write HOST:PORT",
     ),
     "a bad address for people": (
         f'{B1}http = "8401"\n',
-        "'8401' is not an address: write HOST:PORT",
+        "broker 'B1': http: '8401' is not an address: write HOST:PORT",
     ),
     "no such overlay": (f'overlay = "ring"\n{B1}', "no overlay 'ring'; choose from"),
     "an unknown service": (f"[services.storage]\n{B1}", "unknown field `storage`.*services"),

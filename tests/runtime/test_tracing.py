@@ -268,7 +268,7 @@ def test_an_operator_sees_how_long_the_trace_is(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with server(tmp_path) as broker:
             await play(broker, publications=3)
-            collector = BrokerCollector(broker)
+            collector = BrokerCollector(broker, broker.orders)
             found = {metric.name: metric.samples[0].value for metric in collector._traced()}
             assert found["godwit_trace_rows"] > 6
             assert found["godwit_trace_rows_lost"] == 0

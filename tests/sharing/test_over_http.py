@@ -379,6 +379,21 @@ def test_large_results_come_in_several_answers(monkeypatch: pytest.MonkeyPatch) 
     play(history)
 
 
+def test_a_broker_that_is_drained_begins_no_new_session() -> None:
+    async def history(_cluster: MemoryCluster, broker: Asking) -> None:
+        session = await broker.login("ann")
+        broker.node.is_draining = True
+        with pytest.raises(RestError, match="being drained; log in at another broker") as refused:
+            await broker.login("bob")
+        assert refused.value.status == 503
+        await broker.subscribe(session)  # Those that are there go on, ...
+        await broker.login("ann")  # ... and may log in again.
+        broker.node.is_draining = False
+        await broker.login("bob")
+
+    play(history)
+
+
 def test_a_broker_that_stops_lets_everybody_go() -> None:
     async def history(_cluster: MemoryCluster, broker: Asking) -> None:
         session = await broker.login()

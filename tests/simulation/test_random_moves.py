@@ -10,13 +10,14 @@ from collections.abc import Callable
 import pytest
 
 from godwit.broker.stimuli import Hop, Neighbour
-from godwit.content.messages import AdvertisementInEffect, Publication, Sweep
+from godwit.client.deliveries import DeliveryMarks
+from godwit.content.messages import AdvertisementInEffect, Notice, Publication, Sweep
 from godwit.migration.move import Hand, Move, Order, Phase
 from godwit.overlay.tree.routing_tables import AdvertisementEntry
 from godwit.overlay.tree.tree_routing import Answers, TreeRouting
 from godwit.simulation import simulated_broker
+from godwit.simulation.homes import Home
 from godwit.simulation.servers import goes_first
-from godwit.simulation.simulated_move import SimulatedMover
 from godwit.testing.random_moves import random_moves
 
 SEEDS = 100
@@ -98,12 +99,25 @@ def mixes_both_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
 def believes_everything_to_be_new(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client hands on what it had before."""
 
-    def take(self: SimulatedMover, publication: Publication, hops: int) -> None:
-        client = self._client
-        if publication.publisher != client.name:
-            self._observer.on_delivered([client.name], publication, hops, self._agenda.now_s)
+    def is_new(self: DeliveryMarks, publication: Publication) -> bool:
+        return publication.publisher != self._client
 
-    monkeypatch.setattr(SimulatedMover, "take", take)
+    monkeypatch.setattr(DeliveryMarks, "is_new", is_new)
+
+
+def forgets_at_its_new_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client, once it has moved, hands on what it had before."""
+    listen = Home.listen
+
+    def listen_without_marks(
+        self: Home,
+        on_notice: Callable[[Notice], None],
+        on_publication: Callable[[Publication, int], None] | None = None,
+        **_marks: object,
+    ) -> None:
+        listen(self, on_notice, on_publication)
+
+    monkeypatch.setattr(Home, "listen", listen_without_marks)
 
 
 def does_not_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +137,7 @@ def does_not_pause(monkeypatch: pytest.MonkeyPatch) -> None:
         turned_before_publications,
         mixes_both_brokers,
         believes_everything_to_be_new,
+        forgets_at_its_new_broker,
         does_not_pause,
     ],
 )

@@ -146,7 +146,7 @@ def test_a_link_is_removed_from_either_end_and_while_it_is_down() -> None:
 def test_what_cannot_be_changed() -> None:
     async def scenario() -> None:
         async with MemoryNetwork(chain(2)) as network:
-            with pytest.raises(UsageError, match="two brokers 'B2'"):
+            with pytest.raises(UsageError, match="two brokers have the id 'B2'"):
                 await network.add_broker("B2", linked_to="B1")
             with pytest.raises(UsageError, match="there is no broker 'B7'"):
                 await network.add_broker("B9", linked_to="B7")

@@ -22,6 +22,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from godwit.api.network_api import Authority
 from godwit.content.channel_messages import Arguments, ChannelSubscriptionId, Position, Row
 from godwit.content.messages import ShortText
 from godwit.http.operations import Operation
@@ -151,6 +152,11 @@ class MoveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     client: str | None = None
     clients: list[str] = []
     count: int = 0
+    within_s: Annotated[float, msgspec.Meta(gt=0, le=3_600)] | None = None
+    """The time for all of them; by default `move_timeout_s` of the broker for each."""
+
+    authority: Authority | None = None
+    """Of a coordinator: the broker refuses if another one is in charge.  Operators need none."""
 
 
 class MoveOutcome(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from typing import Annotated
 
 import msgspec
 
+from godwit.api.network_api import Authority, BrokerAccount
 from godwit.content.geography import GeoPoint
 from godwit.http.operations import Nothing, Operation
 from godwit.protocol.frames import Name
@@ -59,6 +60,8 @@ class Registered(msgspec.Struct, frozen=True):
 
     name: str
     report_s: float
+    authority: Authority | None = None
+    """Of this coordinator: a broker obeys no lower one from now on."""
 
 
 class RequestBroker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,6 +91,9 @@ class LoadReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     subscribers: dict[Name, list[BackendId]] = {}
     """BE subscriptions behind the FE subscriptions, for each subscriber that is online."""
+
+    account: BrokerAccount | None = None
+    """State, links and load of the broker."""
 
 
 class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):

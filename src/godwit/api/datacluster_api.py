@@ -307,6 +307,12 @@ class SkipExecution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     channel: ShortText
 
 
+class ResumeChannel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Try the planned execution of a channel again that was stopped because Spark died."""
+
+    channel: ShortText
+
+
 class ExecutionSkipped(msgspec.Struct, frozen=True):
     """The execution that was skipped, and how it had failed."""
 
@@ -325,6 +331,11 @@ STATEMENT = Operation(
 SKIP_EXECUTION = Operation(
     "POST", "/skipexecution", SkipExecution, ExecutionSkipped,
     "Skip an execution that cannot succeed; 409 if none is planned.", is_guarded=True,
+)  # fmt: skip
+RESUME_CHANNEL = Operation(
+    "POST", "/resumechannel", ResumeChannel, Done,
+    "Let a channel go on that was stopped because Spark died; 409 if none is planned.",
+    is_guarded=True,
 )  # fmt: skip
 DATASETS = Operation("GET", "/datasets", Nothing, Datasets, "All datasets.")
 CHANNELS = Operation("GET", "/channels", Nothing, ChannelList, "All channels.")

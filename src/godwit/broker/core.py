@@ -32,10 +32,10 @@ from godwit.broker.effects import (
     CloseLink,
     Decision,
     Deliver,
+    DropLane,
     Effect,
-    NameContested,
-    NameGranted,
-    NameLost,
+    EpochFlipped,
+    NameEffect,
     Notify,
     OpenLink,
     Ping,
@@ -55,12 +55,17 @@ from godwit.broker.modules import (
     ToNeighbour,
 )
 from godwit.broker.parts import Parts
-from godwit.broker.routing import Answer, MovedAway, MovedHere, Routing
+from godwit.broker.routing import Answer, MovedAway, MovedHere, Reshapable, Routing
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
+    AbortEpoch,
+    AdoptEpoch,
+    BuildEpoch,
     ClientArrived,
     ClientLeft,
     ClientsReturned,
+    EpochStimulus,
+    FlipEpoch,
     Hop,
     LinkAway,
     LinkDown,
@@ -103,6 +108,7 @@ from godwit.content.messages import (
     ResyncDone,
     RoutingMessage,
     Subscription,
+    Sweep,
     Swept,
     Unsubscription,
 )
@@ -136,6 +142,12 @@ class Broker:
         self.modules: dict[str, PolicyModule] = {}
         primary = [link for link, kind in routing.neighbours.items() if kind is LinkKind.PRIMARY]
         self.parts = Parts(name, primary, tables_are_complete=lambda: routing.is_complete)
+        """Of the epoch in use."""
+        self._parts_by_lane: dict[int, Parts] = {}
+        """Of other epochs, during a change of the network's shape."""
+        self.epochs = routing if isinstance(routing, Reshapable) else None
+        """The router, if the network can change its shape."""
+        self._lane = 0 if self.epochs is None else self.epochs.status.epoch
         self.sessions = Sessions(name, codec_checks_values=codec_checks_values)
         self.install(modules)
         self.memory_utilisation: Callable[[], float] = lambda: 0.0
@@ -162,7 +174,7 @@ class Broker:
             if type(message) is Letter:
                 return self._on_letter(message, hop, now_s)
             if isinstance(message, PartLost | PartReturned | PartCheck | PartChecked):
-                return [*self.parts.handle(message, hop)]
+                return [*self._parts_of(hop).handle(message, hop)]
             assert not isinstance(message, Depart | Pause), "brokers do not move like that"
             return self._on_routing_message(message, hop, now_s)
         match stimulus:
@@ -175,12 +187,13 @@ class Broker:
             case LinkDown(neighbour=neighbour, loss=loss):
                 return self._on_link_down(neighbour, loss, now_s)
             case LinkGivenUp(neighbour=neighbour, loss=loss, known_as=known_as):
-                told = self.parts.give_up(neighbour, loss, known_as)
+                parts = self._parts_of(neighbour)
+                told = parts.give_up(neighbour, loss, known_as)
                 effects = self._performed(self.routing.link_down(neighbour), now_s)
-                return [*told, *effects, *self.parts.go_on()]
+                return [*told, *effects, *parts.go_on()]
             case LinkRestarted(neighbour=neighbour):
                 effects = self._performed(self.routing.link_restarted(neighbour), now_s)
-                return [*effects, *self.parts.link_restarted(neighbour)]
+                return [*effects, *self._parts_of(neighbour).link_restarted(neighbour)]
             case Recovering():
                 self.parts.recovering()
                 return self._performed(self.routing.recovering(), now_s)
@@ -203,6 +216,8 @@ class Broker:
                 return self._perform(module, self.modules[module].on_pinged(pinging, found, now_s))
             case OperatorCommand(module=module, command=command):
                 return self._perform(module, self._module(module).on_command(command, now_s))
+            case BuildEpoch() | FlipEpoch() | AbortEpoch() | AdoptEpoch():
+                return self._on_epoch_stimulus(stimulus, now_s)
             case _:
                 assert_never(stimulus)
 
@@ -236,12 +251,57 @@ class Broker:
     def _on_link_up(self, neighbour: Neighbour, kind: LinkKind, now_s: float) -> list[Effect]:
         effects = self._performed(self.routing.link_up(neighbour, kind), now_s)
         # Behind the tables: a check says that they have arrived.
-        return [*effects, *self.parts.link_up(neighbour)] if kind is LinkKind.PRIMARY else effects
+        if kind is not LinkKind.PRIMARY:
+            return effects
+        return [*effects, *self._parts_of(neighbour).link_up(neighbour)]
 
     def _on_link_down(self, neighbour: Neighbour, loss: Loss | None, now_s: float) -> list[Effect]:
-        told = self.parts.link_down(neighbour, loss)
+        parts = self._parts_of(neighbour)
+        told = parts.link_down(neighbour, loss)
         effects = self._performed(self.routing.link_down(neighbour), now_s)
-        return [*told, *effects, *self.parts.go_on()]
+        return [*told, *effects, *parts.go_on()]
+
+    # -- the network changes its shape ---------------------------------------------------------
+
+    def _parts_of(self, neighbour: Neighbour) -> Parts:
+        """What is missing in the epoch of a link."""
+        if neighbour.lane == self._lane:
+            return self.parts
+        parts = self._parts_by_lane.get(neighbour.lane)
+        if parts is None:
+            routing = self.routing
+            parts = Parts(self.name, tables_are_complete=lambda: routing.is_complete)
+            self._parts_by_lane[neighbour.lane] = parts
+        return parts
+
+    def _on_epoch_stimulus(self, stimulus: EpochStimulus, now_s: float) -> list[Effect]:
+        if self.epochs is None:
+            raise UsageError(f"the overlay of {self.name} cannot change its shape")
+        if isinstance(stimulus, BuildEpoch) and self.parts.missing:
+            missing = ", ".join(sorted({key.broker for key in self.parts.missing}))
+            raise UsageError(f"parts of the network are missing: {missing}")
+        return self._performed(self.epochs.change_epoch(stimulus), now_s)
+
+    def _on_lane_dropped(self, lane: int) -> list[Effect]:
+        """An epoch is over, and with it the gaps in it: nothing travels there any more."""
+        if lane != self._lane:
+            self._parts_by_lane.pop(lane, None)
+            return []
+        assert self.epochs is not None
+        old, used = self.parts, self.epochs.status.epoch
+        self.parts = self._parts_of(Neighbour(self.name, used))
+        self._parts_by_lane.pop(used, None)
+        self._lane = used
+        return [*old.end_all()]
+
+    def _why_not_now(self, message: Message, hop: LocalClient | Module) -> str | None:
+        """Why a client cannot move at present (E4 in overlay/epochs/epoch_routing.py)."""
+        if self.epochs is None or not self.epochs.is_changing:
+            return None
+        is_move = isinstance(message, Sweep)
+        if isinstance(message, Advertisement) and not self.sessions.has_had(message.id, hop):
+            is_move = self.routing.publisher(message.id) not in (None, hop)
+        return "the network changes its shape just now; try again" if is_move else None
 
     def _on_start(self, now_s: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -259,6 +319,9 @@ class Broker:
                 reason = module.refuses(message, hop.name)
                 if reason is not None:
                     return self._refuse(message, hop, reason)
+        reason = self._why_not_now(message, hop)
+        if reason is not None:
+            return self._refuse(message, hop, reason)
         try:
             admitted = self.sessions.admit(message, hop, now_s)
         except Refused as refused:
@@ -322,10 +385,11 @@ class Broker:
         """Turn the answers of the router into effects."""
         effects: list[Effect] = []
         for effect in answers:
-            if isinstance(
-                effect, Send | OpenLink | CloseLink | NameGranted | NameLost | NameContested
-            ):
+            if isinstance(effect, Send | OpenLink | CloseLink | EpochFlipped | NameEffect):
                 effects.append(effect)
+                continue
+            if isinstance(effect, DropLane):
+                effects += [*self._on_lane_dropped(effect.lane), effect]
                 continue
             if isinstance(effect, MovedAway):
                 if self.sessions.release(effect.id, effect.publisher):

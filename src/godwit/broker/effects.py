@@ -111,6 +111,12 @@ class OpenLink(msgspec.Struct, frozen=True):
     """Where the broker listens; empty in a simulation."""
 
     kind: LinkKind
+    lane: int = 0
+    is_caller: bool = True
+    """False if the other end dials."""
+
+    only_asks: bool = False
+    """Only find out whether the epoch of the link is over at the other end, which dials."""
 
 
 @final
@@ -118,6 +124,25 @@ class CloseLink(msgspec.Struct, frozen=True):
     """Close a link; `LinkDown` comes on both sides."""
 
     neighbour: Neighbour
+
+
+@final
+class EpochFlipped(msgspec.Struct, frozen=True):
+    """Publications of clients go to the next epoch from now on.
+
+    Those of a client with unacknowledged ones wait for that: if this broker fails, the client sends
+    them again, in the next epoch, and no later one must have been there before them.
+    """
+
+
+@final
+class DropLane(msgspec.Struct, frozen=True):
+    """Close the links of this lane when all that was sent on them is acknowledged.
+
+    Its epoch is over.  What was held that came on the lane of the other epoch is handled now.
+    """
+
+    lane: int
 
 
 @final
@@ -151,9 +176,9 @@ class NameContested(msgspec.Struct, frozen=True):
 #: What a router asks of the driver about the names of clients.
 NameEffect: TypeAlias = NameGranted | NameLost | NameContested
 #: What a router asks of the driver besides sending messages.
-LinkEffect: TypeAlias = OpenLink | CloseLink
+LinkEffect: TypeAlias = OpenLink | CloseLink | DropLane
 #: What a broker asks for on behalf of its modules.
 ModuleEffect: TypeAlias = Submit | SetTimer | Ping | Report
 #: What a driver does by itself, without a queue.
-DriverEffect: TypeAlias = LinkEffect | NameEffect | ModuleEffect
+DriverEffect: TypeAlias = LinkEffect | EpochFlipped | NameEffect | ModuleEffect
 Effect: TypeAlias = Send | Deliver | Notify | NotifyAll | DriverEffect

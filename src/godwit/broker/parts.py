@@ -19,6 +19,9 @@ G1  A broker has a record of each part that is missing, by (lost broker, broker 
 G2  After a neighbour has come back or restarted, what is missing in its direction is in doubt.  It
     is over when the neighbour has answered a check and not repeated it.
 G3  A broker whose own tables are not complete answers no check, and ends no gap.
+G4  A broker that hears of itself as lost can be reached in another way.  It checks in the direction
+    from which it hears that, and ends the gap: the broker that gave it up may never be its
+    neighbour again.
 
 Departs  The papers have no failures.
 """
@@ -152,6 +155,10 @@ class Parts:
     def recovering(self) -> None:
         self._is_recovering = True
 
+    def end_all(self) -> list[NotifyAll]:
+        """These links are not used any more: the network has another shape."""
+        return [_notify(part.message, is_over=True) for part in self.missing.values()]
+
     def recovered(self, missing: Mapping[Neighbour, Loss]) -> Answers:
         """The time to recover is over; the tables lack what these neighbours have."""
         self._is_recovering = False
@@ -236,12 +243,16 @@ class Parts:
 
     def _on_lost(self, message: PartLost, neighbour: Neighbour) -> Answers:
         known = self.missing.get(_key(message))
+        answers: Answers = []
         if known is not None:
             known.in_doubt &= known.direction != neighbour  # It repeats what is still missing.
-            return []
-        answers = self._enter(message, neighbour)
-        if message.broker == neighbour.name:  # It had given up this broker.
-            answers += self._doubt(neighbour)
+        else:
+            answers = self._enter(message, neighbour)
+            if message.broker == neighbour.name:  # It had given up this broker.
+                answers += self._doubt(neighbour)
+        if message.broker == self._broker:  # G4
+            self.missing[_key(message)].in_doubt = True
+            answers += self._check(neighbour)
         return answers
 
     def _enter(self, lost: PartLost, direction: Neighbour) -> Answers:

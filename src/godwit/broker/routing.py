@@ -9,17 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from godwit.broker.effects import LinkEffect, NameEffect, Send
-from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Module, NameStimulus, Neighbour
+from godwit.broker.effects import EpochFlipped, LinkEffect, NameEffect, Send
+from godwit.broker.stimuli import (
+    EpochStimulus,
+    Hop,
+    LinkKind,
+    LocalClient,
+    Module,
+    NameStimulus,
+    Neighbour,
+)
+from godwit.content.link_messages import EpochNews, NetworkShape
 from godwit.content.messages import (
+    Advertisement,
     AdvertisementId,
     AdvertisementInEffect,
+    Message,
+    NameClaim,
+    Present,
     Publication,
     RoutingMessage,
+    Subscription,
     SubscriptionInEffect,
     Swept,
 )
@@ -40,10 +54,14 @@ class Place:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the overlay, as the network file has them."""
 
+    lane: int = 0
+    """The lane of all its links."""
+
     @classmethod
-    def of(cls, broker: str, neighbours: Iterable[str]) -> Place:
+    def of(cls, broker: str, neighbours: Iterable[str], lane: int = 0) -> Place:
         """A place with primary links only."""
-        return cls(broker, {Neighbour(name): LinkKind.PRIMARY for name in sorted(neighbours)})
+        links = {Neighbour(name, lane): LinkKind.PRIMARY for name in sorted(neighbours)}
+        return cls(broker, links, lane=lane)
 
 
 class Confirm(msgspec.Struct, frozen=True):
@@ -67,7 +85,16 @@ class MovedHere(msgspec.Struct, frozen=True):
 
 
 #: What a router may answer.
-Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere | LinkEffect | NameEffect
+Answer: TypeAlias = Send | Confirm | MovedAway | MovedHere | LinkEffect | EpochFlipped | NameEffect
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """What a client or module of this broker holds in the overlay."""
+
+    hop: LocalClient | Module
+    message: Advertisement | Subscription | Present
+    notice: AdvertisementInEffect | SubscriptionInEffect | None
+    """What it was told when that came into effect; None if it was not told yet."""
 
 
 class Tables(msgspec.Struct, frozen=True):
@@ -96,6 +123,14 @@ class NameTable(Protocol):
 
     def holder(self, name: str) -> Hop | None:
         """Where the session is that has claimed this name."""
+        ...
+
+    def sessions(self) -> Sequence[NameClaim]:
+        """The claims of clients of this broker."""
+        ...
+
+    def enter(self, claim: NameClaim) -> Sequence[Answer]:
+        """A client of this broker has this name, in another epoch: claim it in this one."""
         ...
 
 
@@ -156,8 +191,16 @@ class Routing(Protocol):
         """After a restart of this broker, the time for neighbours to resync is over."""
         ...
 
+    def holdings(self) -> Iterable[Holding]:
+        """What clients and modules of this broker hold."""
+        ...
+
+    def publisher(self, advertisement: AdvertisementId) -> Hop | None:
+        """Where the publisher of an advertisement is."""
+        ...
+
     def destinations(
-        self, publication: Publication, last_hop: Hop, hops: int, now_s: float
+        self, publication: Publication, last_hop: Hop, hops: int, now_s: float, /
     ) -> Collection[Hop]:
         """Where copies of `publication` go from here: each hop once, never `last_hop`."""
         ...
@@ -168,4 +211,48 @@ class Routing(Protocol):
 
     def check(self) -> None:
         """Assert the numbered invariants of the tables."""
+        ...
+
+
+class EpochStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a broker is with a change of the network's shape."""
+
+    epoch: int
+    """Of the shape in use."""
+
+    phase: str
+    change: str = ""
+    """The change that is going on, or the last one that was completed."""
+
+    next_epoch: int | None = None
+
+
+@runtime_checkable
+class Reshapable(Protocol):
+    """A router whose links can be replaced as a whole (overlay/epochs/)."""
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether it has two epochs."""
+        ...
+
+    @property
+    def status(self) -> EpochStatus: ...
+
+    @property
+    def news(self) -> EpochNews:
+        """The epochs that are in use, for a broker that may have been away."""
+        ...
+
+    @property
+    def shape(self) -> NetworkShape | None:
+        """Of the next epoch, committed or not."""
+        ...
+
+    def change_epoch(self, stimulus: EpochStimulus) -> Sequence[Answer]:
+        """A coordinator changes the shape of the network.  Raises UsageError if it cannot."""
+        ...
+
+    def starts_hold(self, message: Message, last_hop: Hop) -> bool:
+        """Whether this message has to wait for the end of an epoch, and all that follow it."""
         ...

@@ -88,6 +88,9 @@ class Session:
     """The advertisements that may be published under."""
 
     subscriptions: dict[SubscriptionId, Filter] = field(default_factory=dict)
+    released: set[AdvertisementId] = field(default_factory=set)
+    """Advertisements that have moved to another broker while this session is there."""
+
     last_sequence: int = -1
 
     def forget(self, advertisement: AdvertisementId) -> None:
@@ -232,7 +235,15 @@ class Sessions:
         if session is None:
             return True
         session.forget(advertisement)
+        session.released.add(advertisement)
         return not session.advertisements
+
+    def has_had(self, advertisement: AdvertisementId, hop: LocalClient | Module) -> bool:
+        """Whether an advertisement is, or was, one of this session."""
+        session = self._sessions.get(hop)
+        if session is None:
+            return False
+        return advertisement in session.advertisements or advertisement in session.released
 
     def confirm(self, advertisement: AdvertisementId, hop: LocalClient | Module) -> None:
         """An advertisement is in effect."""

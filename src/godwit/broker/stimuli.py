@@ -7,15 +7,19 @@ from typing import ClassVar, TypeAlias, final
 
 import msgspec
 
+from godwit.content.link_messages import NetworkShape
 from godwit.content.messages import Message, NameClaim, NameRequest
 
 
 @final
-class Neighbour(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+class Neighbour(msgspec.Struct, frozen=True, order=True, cache_hash=True, omit_defaults=True):
     """A broker one overlay link away."""
 
     kind: ClassVar[str] = "neighbour"
     name: str
+    lane: int = 0
+    """Two brokers may have several links, each with an order of its own; the lane tells them
+    apart.  An overlay uses one lane, which is the number of its epoch (overlay/epochs/)."""
 
 
 @final
@@ -204,6 +208,8 @@ class NameContest(msgspec.Struct, frozen=True):
 
     holder: NameClaim
     request: NameRequest
+    has_turned: bool = False
+    """Whether the holder was at another broker before: it may still have a session there."""
 
 
 @final
@@ -238,6 +244,42 @@ class OperatorCommand(msgspec.Struct, frozen=True):
     command: str
 
 
+@final
+class BuildEpoch(msgspec.Struct, frozen=True):
+    """Build the routing of the next epoch, beside the present one; repeated, it changes nothing."""
+
+    change: str
+    """The id of the change, which the coordinator has given."""
+
+    shape: NetworkShape
+
+
+@final
+class FlipEpoch(msgspec.Struct, frozen=True):
+    """The next epoch is committed: local publications go there from now on."""
+
+    change: str
+    shape: NetworkShape
+
+
+@final
+class AbortEpoch(msgspec.Struct, frozen=True):
+    """The next epoch is given up before it was committed; nor is it built if that is asked late."""
+
+    change: str
+    epoch: int
+
+
+@final
+class AdoptEpoch(msgspec.Struct, frozen=True):
+    """The broker has restarted, or was away for long, and the network has another shape by now."""
+
+    change: str
+    shape: NetworkShape
+
+
+EpochStimulus: TypeAlias = BuildEpoch | FlipEpoch | AbortEpoch | AdoptEpoch
+
 Stimulus: TypeAlias = (
     Received
     | TimerFired
@@ -255,4 +297,5 @@ Stimulus: TypeAlias = (
     | LinkAway
     | NameStimulus
     | OperatorCommand
+    | EpochStimulus
 )

@@ -2,6 +2,9 @@
 
 broker.py          broker
 network.py         up, topology
+network_commands.py  network show|drain|undrain|join|leave|restart|history|abort
+network_report.py  a network and its changes as text
+joining.py         a broker that joins a running network in this process
 pubsub.py          sub, pub, adv, explain
 moves.py           move
 load_balancing.py  balancing show|pause|resume|abort

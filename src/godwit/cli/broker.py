@@ -15,8 +15,9 @@ import typer
 import uvloop
 
 from godwit.cli.options import Leash, LogForm, LogLevel, Secret
-from godwit.cli.signals import stop_event
+from godwit.cli.signals import stop_event, unless_stopped
 from godwit.config import checked
+from godwit.runtime.broker_orders import LEFT
 from godwit.runtime.logs import configure
 from godwit.runtime.processes import ANSWERS, LINKED, LISTENS
 from godwit.runtime.server import BrokerServer
@@ -64,11 +65,20 @@ def broker(
     log_level: LogLevel = "info",
     log_format: LogForm = "text",
     leash: Leash = False,
+    supervised: Annotated[
+        bool,
+        typer.Option(
+            "--supervised",
+            envvar="GODWIT_SUPERVISED",
+            help="A supervisor starts this broker again at once when it ends.",
+        ),
+    ] = False,
     listen_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run one broker in this process, until SIGTERM or Ctrl-C.
 
-    SIGHUP stops it without goodbye: nothing is lost if it is started again at once.
+    SIGHUP stops it without goodbye: nothing is lost if it is started again at once.  The exit code
+    is 3 if a coordinator has ordered it to leave the network for good.
     """
     configure(log_level, log_format, broker=id)
     network = traced(_network(id, config, secret), trace)
@@ -80,7 +90,11 @@ def broker(
     settings = checked(msgspec.structs.replace(network.of(id), **changes))
     _allow_many_connections()
     listener = None if listen_fd is None else socket.socket(fileno=listen_fd)
-    uvloop.run(_serve(BrokerServer(network, settings, listener=listener), leash=leash))
+    server = BrokerServer(network, settings, listener=listener)
+    server.orders.is_supervised = supervised
+    uvloop.run(serve(server, leash=leash))
+    if server.orders.ending == "leave":
+        raise typer.Exit(code=LEFT)
 
 
 def _network(id: str, config: Path | None, secret: str) -> NetworkSettings:
@@ -104,7 +118,8 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(server: BrokerServer, *, leash: bool) -> None:
+async def serve(server: BrokerServer, *, leash: bool) -> None:
+    """Run a broker until a signal, or an order of a coordinator, ends it."""
     stopped = stop_event(leash=leash)
 
     def make_room() -> None:
@@ -117,8 +132,9 @@ async def _serve(server: BrokerServer, *, leash: bool) -> None:
         if server.http_url is not None:
             typer.echo(f"{server.node.name} {ANSWERS} {server.http_url}")
         linking = asyncio.create_task(_report_linked(server))
-        await stopped.wait()
+        await unless_stopped(stopped, server.orders.ended.wait())
         linking.cancel()
+        server.makes_room = server.makes_room or server.orders.ending == "restart"
 
 
 async def _report_linked(server: BrokerServer) -> None:

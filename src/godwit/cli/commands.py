@@ -18,6 +18,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Brokers": {
         "network": ("up", "topology"),
         "broker": ("broker",),
+        "network_commands": ("network",),
         "load_balancing": ("balancing",),
         "croc": ("croc",),
     },

@@ -215,6 +215,15 @@ def skip(name: Name, url: Url = LOCAL, json: Json = False, secret: Secret = "") 
     typer.echo(f"skipped execution {skipped.execution} of {name}{failure}")
 
 
+@channel.command()
+def resume(name: Name, url: Url = LOCAL, secret: Secret = "") -> None:
+    """Let a channel go on that was stopped because Spark died during an execution."""
+    from godwit.api import datacluster_api as api  # noqa: PLC0415
+
+    done = _ask(url, api.RESUME_CHANNEL, api.ResumeChannel(name), secret)
+    typer.echo(f"{name} goes on with {done.what}")
+
+
 def _cells(last: api.ExecutionView) -> tuple[str, str, str, str]:
     took = "" if last.took_s is None else f"{last.took_s:.2f} s"
     state = f"{last.state}: {last.error}" if last.error else last.state

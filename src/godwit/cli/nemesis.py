@@ -42,6 +42,9 @@ def nemesis(
             help="Let the data cluster, the coordinator and the disk fail instead.  Slow.",
         ),
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count the faults that are planned, by kind.")
+    ] = False,
     stories: Annotated[
         Path | None, typer.Option(help="Folder for the whole stories of runs with violations.")
     ] = None,
@@ -50,13 +53,28 @@ def nemesis(
 
     Each seed is a run of 5 to 9 broker processes.  The exit code is 1 if a promise was broken.
     """
+    wanted = _kinds(kinds, services=services)
+    seeds = range(seed, seed + 1 if until is None else until)
+    if dry_run:
+        _count(seeds, seconds, wanted, services=services)
+    else:
+        _run(seeds, seconds, wanted, services=services, jobs=jobs, stories=stories)
+
+
+def _run(
+    seeds: range,
+    seconds: float,
+    kinds: tuple[FaultKind, ...],
+    *,
+    services: bool,
+    jobs: int,
+    stories: Path | None,
+) -> None:
     from godwit.testing.nemesis.clocks import MISSING, library  # noqa: PLC0415
     from godwit.testing.nemesis.fault_kinds import FaultKind  # noqa: PLC0415
     from godwit.testing.nemesis.seeds import replay_command, run_seeds  # noqa: PLC0415
 
-    wanted = _kinds(kinds, services=services)
-    seeds = range(seed, seed + 1 if until is None else until)
-    if FaultKind.CLOCK in wanted and not services and library() is None:
+    if FaultKind.CLOCK in kinds and not services and library() is None:
         typer.echo(MISSING, err=True)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("live networks", total=len(seeds))
@@ -66,17 +84,30 @@ def nemesis(
             typer.echo(_line(result))
             if not result.is_flawless:
                 command = replay_command(
-                    result.seed, seconds=seconds, kinds=wanted, services=services
+                    result.seed, seconds=seconds, kinds=kinds, services=services
                 )
                 _tell(result, command, stories)
 
         running = run_seeds(
-            seeds, seconds=seconds, kinds=wanted, services=services, jobs=jobs, on_result=on_result
+            seeds, seconds=seconds, kinds=kinds, services=services, jobs=jobs, on_result=on_result
         )
         summary = asyncio.run(running)
     typer.echo(str(summary))
     if summary.flawed:
         raise typer.Exit(code=1)
+
+
+def _count(seeds: range, seconds: float, kinds: tuple[FaultKind, ...], *, services: bool) -> None:
+    from godwit.testing.nemesis.nemesis_plan import planned_faults  # noqa: PLC0415
+
+    if services:
+        raise UsageError(
+            "--dry-run counts faults of brokers, links and clients; services fail until the time is"
+            " over, so their faults are counted when they have happened: leave one option out"
+        )
+    planned = planned_faults(seeds, seconds=seconds, kinds=kinds)
+    for kind in kinds:
+        typer.echo(f"{kind.value} {planned[kind]}")
 
 
 def _kinds(names: str, *, services: bool) -> tuple[FaultKind, ...]:

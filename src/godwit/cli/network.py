@@ -83,7 +83,7 @@ def _settings_of(service: str) -> type[msgspec.Struct]:
 
 async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: str) -> None:
     stopped = stop_event()
-    starting = LocalDeployment(network, log_level=log_level)
+    starting = LocalDeployment(network, log_level=log_level, supervised=limit is not None)
     everything = [f"{len(network.broker)} brokers", *starting.services]
     typer.echo(f"starting {', '.join(everything)} ...")
     running = await unless_stopped(stopped, starting.__aenter__())

@@ -17,8 +17,10 @@ from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
+from godwit.testing.random_reshaping import random_reshaping
 from godwit.testing.random_runs import random_run
 from godwit.testing.storms.balancing_storm import balancing_storm
+from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
 
 
@@ -28,9 +30,17 @@ class RandomScenario(Protocol):
 
 
 def _scenario(
-    strategy: Overlay, *, moves: bool, membership: bool, balancing: bool, faults: bool
+    strategy: Overlay,
+    *,
+    moves: bool,
+    membership: bool,
+    balancing: bool,
+    reshaping: bool,
+    faults: bool,
 ) -> Callable[[int], RandomScenario]:
-    if moves + membership + balancing + faults > 1:
+    if reshaping and not moves + membership + balancing:
+        return _reshaping(strategy, faults=faults)
+    if moves + membership + balancing + reshaping + faults > 1:
         raise UsageError("use one of --moves, --membership, --balancing and --faults")
     if membership:
         return lambda seed: random_membership(seed, strategy)
@@ -44,6 +54,18 @@ def _scenario(
         return storm
     # Every other run has brokers that crash.
     return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
+
+
+def _reshaping(strategy: Overlay, *, faults: bool) -> Callable[[int], RandomScenario]:
+    if not faults:
+        return lambda seed: random_reshaping(seed, strategy)
+    logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
+
+    def run(seed: int) -> RandomScenario:
+        """Every other run has live brokers, which crash."""
+        return reshaping_storm(seed) if seed % 2 else random_reshaping(seed, strategy, faults=True)
+
+    return run
 
 
 def replay(
@@ -66,12 +88,24 @@ def replay(
         bool,
         typer.Option("--faults", help="Repeat a run in which brokers and connections fail."),
     ] = False,
+    reshaping: Annotated[
+        bool,
+        typer.Option(
+            "--reshaping",
+            help="Repeat a run in which the network changes its shape; --faults may be added.",
+        ),
+    ] = False,
     overlay: Annotated[str, typer.Option(help=f"Overlay: {', '.join(OVERLAYS)}.")] = "tree",
 ) -> None:
     """Repeat random runs of the tests and show violations.  The exit code is 1 if there are any."""
     strategy = overlay_named(overlay)
     scenario = _scenario(
-        strategy, moves=moves, membership=membership, balancing=balancing, faults=faults
+        strategy,
+        moves=moves,
+        membership=membership,
+        balancing=balancing,
+        reshaping=reshaping,
+        faults=faults,
     )
     seeds = range(seed, seed + 1 if until is None else until)
     flawed = []

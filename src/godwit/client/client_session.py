@@ -176,8 +176,7 @@ class ClientSession(StreamEndpoint):
 
     def publish(self, record: Mapping[str, Value], payload: bytes = b"") -> None:
         content = check_record(record)
-        if not isinstance(payload, bytes) or len(payload) > PAYLOAD_BYTES_MAX:
-            raise ContentError(f"the payload must be bytes, at most {PAYLOAD_BYTES_MAX}")
+        _check_payload(payload)
         advertised = self._holdings.permission(content)
         publication = Publication(
             publisher=self.name,
@@ -189,7 +188,8 @@ class ClientSession(StreamEndpoint):
         frame = encode(publication)
         if len(frame) > FRAME_BYTES_MAX:
             raise ContentError(
-                f"the publication takes {len(frame)} bytes; at most {FRAME_BYTES_MAX} are allowed"
+                f"the publication takes {len(frame)} bytes; at most {FRAME_BYTES_MAX} are allowed:"
+                " publish several smaller ones, or where the rest is stored"
             )
         self._sequence += 1
         if self.held.must_wait(advertised):
@@ -383,6 +383,18 @@ def _publications(stream: Stream) -> Iterator[tuple[AdvertisementId, bytes]]:
         message = decode_from_client(frame[HEADER.size :])
         if isinstance(message, Publication):
             yield message.advertisement, frame
+
+
+def _check_payload(payload: object) -> None:
+    if not isinstance(payload, bytes):
+        kind = type(payload).__name__
+        hint = "text.encode()" if isinstance(payload, str) else "bytes(...)"
+        raise ContentError(f"the payload must be bytes, and is of type {kind}: use {hint}")
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        raise ContentError(
+            f"the payload has {len(payload)} bytes; at most {PAYLOAD_BYTES_MAX} are allowed:"
+            " publish several smaller ones, or where the rest is stored"
+        )
 
 
 def _checked(name: str) -> str:

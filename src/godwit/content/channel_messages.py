@@ -34,7 +34,9 @@ Arguments: TypeAlias = Annotated[
 def check_arguments(arguments: Mapping[str, object]) -> dict[str, Value]:
     """A copy with plain values, if they can be arguments of a channel."""
     if len(arguments) > ARGUMENTS_MAX:
-        raise ContentError(f"a channel has at most {ARGUMENTS_MAX} parameters")
+        raise ContentError(
+            f"got {len(arguments)} arguments; a channel has at most {ARGUMENTS_MAX} parameters"
+        )
     return {check_attribute(name): check_value(value, of=name) for name, value in arguments.items()}
 
 

@@ -90,6 +90,56 @@ class MissingBroker(NamedTuple):
 
 
 @final
+class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
+    """The links of all brokers in one epoch (overlay/epochs/)."""
+
+    epoch: Number
+    """Its number, which is that of the lane of its links."""
+
+    follows: Number = 0
+    """The epoch that it takes the place of."""
+
+    links: Annotated[tuple[tuple[ShortText, ShortText], ...], msgspec.Meta(max_length=LINKS_MAX)]
+    addresses: Annotated[dict[ShortText, ShortText], msgspec.Meta(max_length=LINKS_MAX)] = {}
+    """Where brokers listen, godwit://HOST:PORT; empty in a simulation."""
+
+    overlay: ShortText = ""
+    """How publications are routed in it; as in the epoch before if it is empty."""
+
+    def neighbours(self, broker: str) -> list[str]:
+        """The brokers that one broker is linked with."""
+        ends = [b if a == broker else a for a, b in self.links if broker in (a, b)]
+        return sorted(ends)
+
+    @property
+    def brokers(self) -> list[str]:
+        return sorted({end for link in self.links for end in link})
+
+
+@final
+class EpochNews(Wired, frozen=True, kw_only=True, tag=56):
+    """To a broker that may have been away: the epochs that are in use.
+
+    It is the first frame on a new stream of a lane, and goes to a caller whose lane is over.
+    """
+
+    change: ShortText = ""
+    """The last change that was committed."""
+
+    now: NetworkShape | None = None
+    """None if the shape is that of the configuration."""
+
+    following: NetworkShape | None = None
+    """The next one, if it is committed and the present one is still in use."""
+
+    is_recent: bool = False
+    """The epoch before the present one may still be in use elsewhere."""
+
+    before: NetworkShape | None = None
+    """That epoch; None if it was the one of the configuration."""
+
+
+@final
 class StatusRequest(Wired, frozen=True, kw_only=True, tag=45):
     """A client asks whether the network is complete."""
 
@@ -109,4 +159,4 @@ class NetworkStatus(Wired, frozen=True, kw_only=True, tag=46):
 
 
 #: What brokers tell each other about links.
-LinkMessage: TypeAlias = LinkState | LinkWave | LinkDecision
+LinkMessage: TypeAlias = LinkState | LinkWave | LinkDecision | EpochNews

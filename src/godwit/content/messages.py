@@ -211,6 +211,11 @@ class ResyncDone(Wired, frozen=True, kw_only=True, tag=26):
 
 
 @final
+class Last(Wired, frozen=True, kw_only=True, tag=55):
+    """No publication follows on this lane: all brokers behind the sender use the next epoch."""
+
+
+@final
 class NameClaim(Wired, frozen=True, kw_only=True, tag=40):
     """A session has this name, and is in this direction.  Floods the overlay."""
 
@@ -385,6 +390,7 @@ RoutingMessage: TypeAlias = (
     | Absent
     | Sweep
     | ResyncDone
+    | Last
     | NameMessage
 )
 #: Requests of a client that moves, besides those of every client.

@@ -1,6 +1,7 @@
 """The broker coordination server (BCS): assigns brokers to users, and keeps brokers balanced.
 
     requests, reports --> Coordinator --> PlanningInput --> decide --> Rounds --> POST /move
+    changes asked for --> NetworkChanges --> ChangeRunner --> POST /order, POST /move
 
 server.py               the process: HTTP, clock, state, planning, moves
 settings.py             its settings
@@ -9,7 +10,14 @@ registry.py             brokers and users; stage 1, the broker for a newcomer
 situation.py            the reports, as the arrays that planning uses
 deciding.py             a plan for a situation: stages 2 and 3, with hold times
 rounds.py               one plan at a time, executed in steps
-move_executor.py        requests to brokers to move their clients
+broker_calls.py         requests to brokers
+changes.py              changes of the network: one at a time, as records
+change_rules.py         which changes are possible now
+change_targets.py       brokers that take the clients of another one
+change_requests.py      what operators ask for
+change_runner.py        carries changes out by orders to brokers
+paced_moves.py          clients are moved at a limited rate
+moving_clients.py       asks brokers to move them
 broker_records.py       the persistent state, as changes
 state.py                the persistent state on the disk
 coordinator_metrics.py  metrics for Prometheus

@@ -20,9 +20,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+import msgspec
+
 from godwit.api import coordinator_api
 from godwit.api.broker_api import MoveOutcome
-from godwit.coordinator.broker_records import Change, Memory
+from godwit.api.network_api import Authority, BrokerAccount, NetworkView
+from godwit.api.network_views import Known, network_view
+from godwit.coordinator.broker_records import AuthorityRecord, Change, Memory
+from godwit.coordinator.changes import NetworkChanges
 from godwit.coordinator.deciding import BalancingDecision
 from godwit.coordinator.registry import Registry
 from godwit.coordinator.rounds import Batch, Rounds
@@ -54,6 +59,11 @@ class Coordinator:
         self.settings = settings
         self.memory = memory or Memory()
         self._changes: list[Change] = []
+        self.authority = _next_run(self.memory.authority, random)
+        self._keep(AuthorityRecord(self.authority))
+        self.changes = NetworkChanges(self.memory, self._keep)
+        self.accounts: dict[str, tuple[float, BrokerAccount]] = {}
+        """What each broker says about itself, with the time of its arrival."""
         self.registry = Registry(
             self.memory,
             self._keep,
@@ -61,6 +71,7 @@ class Coordinator:
             random=random,
             silence_s=settings.silence_s,
             now_s=now_s,
+            is_closed=self.is_closed,
         )
         self.rounds = Rounds(self.memory, self._keep, settings)
         self.rounds.recover(now_s)
@@ -93,7 +104,10 @@ class Coordinator:
         self, request: coordinator_api.RegisterBroker, now_s: float
     ) -> coordinator_api.Registered:
         self.registry.register_broker(request, now_s)
-        return coordinator_api.Registered(request.broker, self.settings.report_s)
+        return self._registered(request.broker)
+
+    def _registered(self, broker: str) -> coordinator_api.Registered:
+        return coordinator_api.Registered(broker, self.settings.report_s, self.authority)
 
     def request_broker(
         self, request: coordinator_api.RequestBroker, now_s: float
@@ -117,7 +131,47 @@ class Coordinator:
         self._home.update(dict.fromkeys(report.subscribers, broker))
         self._known_rates.update(report.rates)
         self._reports[broker] = now_s, report
-        return coordinator_api.Registered(broker, self.settings.report_s)
+        if report.account is not None:
+            self.hear(report.account, now_s)
+        return self._registered(broker)
+
+    # -- changes of the network ----------------------------------------------------------------
+
+    def hear(self, account: BrokerAccount, now_s: float) -> None:
+        """A broker says how it is."""
+        self.accounts[account.broker] = now_s, account
+
+    def is_closed(self, broker: str) -> bool:
+        """Whether a broker takes no clients: it is being drained, or joins."""
+        known = self.accounts.get(broker)
+        is_draining = known is not None and known[1].is_draining
+        return is_draining or broker in self.changes.joining
+
+    def take_over(self) -> None:
+        """Be in charge, above every authority that brokers have seen."""
+        seen = [a.authority.number for _, a in self.accounts.values() if a.authority is not None]
+        number = max([self.authority.number, *seen]) + 1
+        self.authority = msgspec.structs.replace(self.authority, number=number)
+        self._keep(AuthorityRecord(self.authority))
+
+    def remove_broker(self, broker: str) -> None:
+        """It has left for good."""
+        self.registry.remove(broker)
+        self.accounts.pop(broker, None)
+        self._reports.pop(broker, None)
+
+    def network(self, now_s: float) -> NetworkView:
+        known = {
+            name: Known(account, None if at_s is None else now_s - at_s, self.is_live(name, now_s))
+            for name in self.registry.brokers
+            for at_s, account in (self.accounts.get(name, (None, None)),)
+        }
+        return network_view(
+            known,
+            joining=self.changes.joining,
+            change=self.changes.current,
+            authority=self.authority,
+        )
 
     # -- balancing -----------------------------------------------------------------------------
 
@@ -125,7 +179,12 @@ class Coordinator:
         """The input of the next decision, if it is time for one."""
         if self.rounds.is_under_way:
             return None
-        live = self.registry.live(now_s)
+        current = self.changes.current
+        if current is not None:
+            self._says = f"change {current.number} of the network is {current.state.value}"
+            self._waits_for = []
+            return None
+        live = self.registry.open(now_s)
         self._waits_for = [b for b in live if self._reported_s(b) <= self._fresh_after_s]
         if self._waits_for:
             return None
@@ -232,6 +291,13 @@ class Coordinator:
             if which.client in (None, every[number].client)
         ]
         return coordinator_api.Moves(wanted[: which.limit], _counted(list(every.values())))
+
+
+def _next_run(last: Authority | None, random: Random) -> Authority:
+    """The number stays: a coordinator that was replaced is not in charge again when it restarts."""
+    if last is None:
+        return Authority(1, f"{random.getrandbits(64):016x}")
+    return msgspec.structs.replace(last, run=last.run + 1)
 
 
 def _counted(moves: list[coordinator_api.MoveRecord]) -> dict[str, int]:

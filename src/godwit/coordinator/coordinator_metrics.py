@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import product
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from godwit.api.coordinator_api import Outcome
+from godwit.api.network_api import ChangeKind, ChangeState
+from godwit.coordinator.changes import CHANGES_KEPT
 from godwit.coordinator.coordinator_core import Coordinator
 
 PREFIX = "godwit_coordinator_"
 UNDER_WAY = (Outcome.WAITING, Outcome.ASKED)
+OVER = (
+    ChangeState.DONE,
+    ChangeState.INCOMPLETE,
+    ChangeState.TAKEN_BACK,
+    ChangeState.FAILED,
+)
 
 
 class CoordinatorCollector(Collector):
@@ -51,6 +61,25 @@ class CoordinatorCollector(Collector):
         for name, (text, value) in figures.items():
             yield GaugeMetricFamily(PREFIX + name, text, value)
         yield from self._moves()
+        yield from self._changes()
+
+    def _changes(self) -> Iterable[Metric]:
+        core = self._core
+        changes = CounterMetricFamily(
+            PREFIX + "changes", "Changes of the network that are over.", labels=["kind", "state"]
+        )
+        kept = core.changes.latest(CHANGES_KEPT)
+        counts = Counter((change.request.kind, change.state) for change in kept)
+        for kind, state in product(ChangeKind, OVER):
+            changes.add_metric([kind.value, state.value], counts[kind, state])
+        yield changes
+        current = core.changes.current
+        text = "Is the network being changed?"
+        yield GaugeMetricFamily(PREFIX + "change_under_way", text, current is not None)
+        number = core.authority.number
+        yield GaugeMetricFamily(PREFIX + "authority", "The number in its orders.", number)
+        draining = sum(account.is_draining for _, account in core.accounts.values())
+        yield GaugeMetricFamily(PREFIX + "draining_brokers", "Admit no new clients.", draining)
 
     def _moves(self) -> Iterable[Metric]:
         outcomes, plan = self._core.rounds.outcomes, self._core.memory.plan

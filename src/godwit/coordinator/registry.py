@@ -6,6 +6,7 @@ Departs  A user that a live broker reports as online is assigned to that broker:
          would undo the balancing.
 
 G1  No user is assigned to a broker that has been silent for `silence_s`.
+G2  Nor to one that is closed: it is being drained, or joins and has not learnt everything.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from random import Random
 
 from godwit.api import coordinator_api
 from godwit.content.geography import GeoPoint
-from godwit.coordinator.broker_records import BrokerRecord, Change, Memory, UserRecord
+from godwit.coordinator.broker_records import BrokerLeft, BrokerRecord, Change, Memory, UserRecord
 from godwit.errors import UsageError
 from godwit.http.errors import RestError
 from godwit.policies.staged.initial import (
@@ -38,12 +39,14 @@ class Registry:
         random: Random,
         silence_s: float,
         now_s: float,
+        is_closed: Callable[[str], bool] = lambda _broker: False,
     ) -> None:
         self._memory = memory
         self._keep = keep
         self._placement = placement
         self._random = random
         self._silence_s = silence_s
+        self._is_closed = is_closed
         self._newcomers = sum(user.placed for user in memory.users.values())
         # Brokers from before a restart count as live until they are found silent.
         self._heard_s = dict.fromkeys(memory.brokers, now_s)
@@ -58,6 +61,16 @@ class Registry:
 
     def live(self, now_s: float) -> list[str]:
         return sorted(broker for broker in self.brokers if self.is_live(broker, now_s))
+
+    def open(self, now_s: float) -> list[str]:
+        """Brokers that take clients."""
+        return [broker for broker in self.live(now_s) if not self._is_closed(broker)]
+
+    def remove(self, broker: str) -> None:
+        """A broker has left for good."""
+        self._heard_s.pop(broker, None)
+        if broker in self.brokers:
+            self._keep(BrokerLeft(broker))
 
     def register_broker(self, request: coordinator_api.RegisterBroker, now_s: float) -> None:
         url_address(request.url)
@@ -98,29 +111,38 @@ class Registry:
         known = self._memory.users.get(request.user)
         if known is None:
             raise RestError(404, f"user {request.user!r} is not registered", where="user")
-        live = self.live(now_s)
-        if not live:
+        there = self.open(now_s)
+        if not there:
             raise RestError(503, "there is no live broker", retry_after_s=self._silence_s / 3)
         location = request.location or known.location
-        if home in live:
+        if home in there:
             return coordinator_api.Assigned(home, self.brokers[home].url, "its present broker")
-        broker, why = self._choose(live, location, loads)
+        broker, why = self.choose(there, location, loads, self._newcomers)
         self._newcomers += 1
         self._keep(UserRecord(request.user, location, known.placed + 1, broker))
         return coordinator_api.Assigned(broker, self.brokers[broker].url, why)
 
-    def _choose(
-        self, live: list[str], location: GeoPoint | None, loads: Mapping[str, float]
+    def location(self, user: str) -> GeoPoint | None:
+        known = self._memory.users.get(user)
+        return None if known is None else known.location
+
+    def choose(
+        self,
+        live: list[str],
+        location: GeoPoint | None,
+        loads: Mapping[str, float],
+        turn: int,
     ) -> tuple[str, str]:
+        """One of these brokers for a client, by the configured placement, and why."""
         match self._placement:
             case Placement.NEAREST:
                 places = {b: at for b in live if (at := self.brokers[b].location)}
                 if location is None or not places:
-                    broker = live[round_robin(self._newcomers, len(live))]
+                    broker = live[round_robin(turn, len(live))]
                     return broker, "round robin: no location is known"
                 return list(places)[nearest(location, list(places.values()))], "the nearest"
             case Placement.ROUND_ROBIN:
-                return live[round_robin(self._newcomers, len(live))], "round robin"
+                return live[round_robin(turn, len(live))], "round robin"
             case Placement.RANDOM:
                 return live[at_random(self._random, len(live))], "at random"
             case Placement.LEAST_LOADED:

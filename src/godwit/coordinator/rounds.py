@@ -12,6 +12,7 @@ R3  A broker has one batch at a time.
 R4  Every move of a plan gets an outcome, whether or not brokers answer.
 R5  Over any time t, at most (t + 1) * moves_per_s + 1 moves are requested.
 R6  A dry run requests no move.
+R7  No move is requested from or to a broker that is being drained or joins.
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ class Surroundings(Protocol):
     def is_live(self, broker: str, now_s: float) -> bool: ...
 
     def can_be_asked(self, broker: str) -> bool: ...
+
+    def is_closed(self, broker: str) -> bool:
+        """Whether a change of the network has the broker's clients in its hands."""
+        ...
 
     def home(self, client: str) -> str | None:
         """The broker that reports the client as online, if any."""
@@ -200,6 +205,8 @@ class Rounds:
         for broker in (move.source, move.target):
             if not around.is_live(broker, now_s):
                 return f"broker {broker} is silent"
+            if around.is_closed(broker):
+                return f"broker {broker} is being drained, or joins"
         if not around.can_be_asked(move.source):
             return f"broker {move.source} has no HTTP address"
         if around.home(move.client) != move.source:

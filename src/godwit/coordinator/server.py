@@ -22,15 +22,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from godwit.api import coordinator_api
+from godwit.coordinator.broker_calls import BrokerCalls
 from godwit.coordinator.broker_records import Change
+from godwit.coordinator.change_requests import ChangeRequests
+from godwit.coordinator.change_runner import ChangeRunner
 from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.coordinator_metrics import CoordinatorCollector
 from godwit.coordinator.deciding import BalancingDecision, decide
-from godwit.coordinator.move_executor import MoveExecutor
 from godwit.coordinator.rounds import Batch
 from godwit.coordinator.settings import CoordinatorSettings
 from godwit.coordinator.spark_shuffle import SparkShuffle, check_spark
 from godwit.coordinator.state import State
+from godwit.errors import GodwitError, UsageError
 from godwit.http.application import application, json_response, metrics_route
 from godwit.http.errors import RestError
 from godwit.http.operations import Answer, Asked, Nothing, served
@@ -55,21 +58,23 @@ class CoordinatorServer:
         self._unsaved: list[Change] = []
         self._trouble = ""
         self._stack = contextlib.AsyncExitStack()
-        self._executor = MoveExecutor(settings.secret)
+        self._calls = BrokerCalls(self.core.registry.brokers, settings.secret)
+        self._runner = ChangeRunner(self.core, self._calls, self._save)
         self._carrying: set[asyncio.Task[None]] = set()
         self.url = ""
 
     async def __aenter__(self) -> Self:
         self._stack.callback(self._state.close)
         try:
-            await self._stack.enter_async_context(self._executor)
+            self._check_saved()  # An authority that is not on the disk might be given again.
+            await self._stack.enter_async_context(self._calls)
             listening = serve(self._application(), *address(self.settings.listen))
             self.url = await self._stack.enter_async_context(listening)
         except BaseException:
             await self._stack.aclose()
             raise
-        balancing = asyncio.create_task(self._balance())
-        self._stack.push_async_callback(self._stop, balancing)
+        working = [asyncio.create_task(self._balance()), asyncio.create_task(self._runner.run())]
+        self._stack.push_async_callback(self._stop, working)
         log.info("answering", extra={"url": self.url, "brokers": len(self.core.memory.brokers)})
         return self
 
@@ -77,11 +82,12 @@ class CoordinatorServer:
         await self._stack.aclose()
         log.info("stopped")
 
-    async def _stop(self, balancing: asyncio.Task[None]) -> None:
-        balancing.cancel()
+    async def _stop(self, working: list[asyncio.Task[None]]) -> None:
+        for task in working:
+            task.cancel()
         if self._spark is not None:
             self._spark.close()
-        await asyncio.gather(balancing, return_exceptions=True)
+        await asyncio.gather(*working, return_exceptions=True)
         if self._carrying:
             await asyncio.wait(self._carrying, timeout=STOP_S)
         for task in self._carrying:
@@ -131,6 +137,7 @@ class CoordinatorServer:
                 served(coordinator_api.BROKERS, at_once(brokers)),
                 served(coordinator_api.PLAN, at_once(plan)),
                 served(coordinator_api.MOVES, at_once(core.moves)),
+                *ChangeRequests(core, self._runner, self._save).operations(),
             ],
             title="Godwit coordinator",
             secret=self.settings.secret,
@@ -154,6 +161,10 @@ class CoordinatorServer:
             return False
         self._unsaved, self._trouble = [], ""
         return True
+
+    def _check_saved(self) -> None:
+        if not self._save():
+            raise UsageError(self._trouble)
 
     # -- balancing -----------------------------------------------------------------------------
 
@@ -183,7 +194,14 @@ class CoordinatorServer:
                 core.carried_out(batch, self._trouble, time.time())
 
     async def _carry_out(self, batch: Batch) -> None:
-        outcome = await self._executor.carry_out(batch, self.core.registry.brokers)
+        answer = await self._calls.move(
+            batch.source,
+            batch.target,
+            batch.clients,
+            self.core.authority,
+            answer_s=batch.answer_s,
+        )
+        outcome = str(answer) if isinstance(answer, GodwitError) else answer
         self.core.carried_out(batch, outcome, time.time())
         self._save()
         facts = {"source": batch.source, "target": batch.target, "clients": len(batch.clients)}

@@ -2,6 +2,7 @@
 
 Answered requests survive the end of the process, also by kill -9.  They may be lost if the machine
 fails: brokers and users register again, and hold times are short, so no answer waits for the disk.
+Changes of the network and the authority do wait for it: an authority is never given twice.
 """
 
 from __future__ import annotations
@@ -13,17 +14,32 @@ from pathlib import Path
 import msgspec
 
 from godwit.api.coordinator_api import MoveRecord, PlanRecord
-from godwit.coordinator.broker_records import BrokerRecord, Change, Forgotten, Memory, UserRecord
+from godwit.api.network_api import NetworkChange
+from godwit.coordinator.broker_records import (
+    AuthorityRecord,
+    BrokerLeft,
+    BrokerRecord,
+    Change,
+    Forgotten,
+    ForgottenChange,
+    Kept,
+    Memory,
+    UserRecord,
+)
 from godwit.errors import UsageError
 
 FILE_NAME = "coordinator.db"
-KINDS: dict[str, type[BrokerRecord | UserRecord | PlanRecord | MoveRecord]] = {
+KINDS: dict[str, type[Kept]] = {
     "broker": BrokerRecord,
     "user": UserRecord,
     "plan": PlanRecord,
     "move": MoveRecord,
+    "change": NetworkChange,
+    "authority": AuthorityRecord,
 }
 KIND_OF = {record: kind for kind, record in KINDS.items()}
+#: What deletes a record, and of which kind.
+DELETES = {Forgotten: "move", BrokerLeft: "broker", ForgottenChange: "change"}
 
 
 class State:
@@ -51,13 +67,16 @@ class State:
 
     def save(self, changes: Iterable[Change]) -> None:
         """Save all of them or none; sqlite3.Error if that fails."""
-        connection = self._connection
+        connection, changes = self._connection, list(changes)
+        is_vital = any(isinstance(each, NetworkChange | AuthorityRecord) for each in changes)
+        connection.execute(f"PRAGMA synchronous = {'FULL' if is_vital else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
         try:
             for change in changes:
-                if isinstance(change, Forgotten):
+                if isinstance(change, Forgotten | BrokerLeft | ForgottenChange):
                     connection.execute(
-                        "DELETE FROM record WHERE kind = 'move' AND name = ?", [_name(change)]
+                        "DELETE FROM record WHERE kind = ? AND name = ?",
+                        [DELETES[type(change)], _name(change)],
                     )
                 else:
                     connection.execute(
@@ -76,9 +95,11 @@ class State:
 
 def _name(change: Change) -> str:
     match change:
-        case BrokerRecord(broker=name) | UserRecord(user=name):
+        case BrokerRecord(broker=name) | UserRecord(user=name) | BrokerLeft(broker=name):
             return name
-        case PlanRecord():
+        case PlanRecord() | AuthorityRecord():
             return "last"
         case MoveRecord(number=number) | Forgotten(number=number):
+            return str(number)
+        case NetworkChange(number=number) | ForgottenChange(number=number):
             return str(number)

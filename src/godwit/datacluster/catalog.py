@@ -48,6 +48,13 @@ class Catalog:
             for statement in statements:
                 connection.execute(statement)
 
+    def add_column(self, table: str, column: str, declaration: str) -> None:
+        """Add a column that the table of an earlier release does not have."""
+        with self.transaction() as connection:
+            columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+            if column not in [row["name"] for row in columns]:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {declaration}")
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channels.channel_service import ChannelService, ChannelSettings
 from godwit.datacluster.channels.executions import Execution
@@ -29,12 +27,13 @@ from godwit.datacluster.ddl.statements import CreateChannel, DropChannel, DropDa
 from godwit.datacluster.log.feed_log import LogSettings
 from godwit.datacluster.settings import DataClusterSettings
 from godwit.errors import UsageError
+from godwit.spark.supervised import SupervisedSpark
 
 
 class Cluster:
     def __init__(
         self,
-        spark: SparkSession,
+        spark: SupervisedSpark,
         settings: DataClusterSettings,
         *,
         on_results: Callable[[], None] = lambda: None,
@@ -87,6 +86,13 @@ class Cluster:
         if skipped is not None:
             self._scheduler.on_skip(skipped.channel)
         return skipped
+
+    def resume(self, channel: str) -> Execution | None:
+        """Try the planned execution of a channel again that was stopped."""
+        resumed = self.channels.resume(channel)
+        if resumed is not None:
+            self._scheduler.on_skip(resumed.channel)
+        return resumed
 
     def _require_unread(self, dataset: str) -> None:
         reading = self.channels.reading(dataset)

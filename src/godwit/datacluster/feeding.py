@@ -20,7 +20,7 @@ from godwit.client.durable_subscription import DurableSubscription, Keeper
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication, incarnation_of
 from godwit.datacluster.datasets.dataset_service import DatasetService
-from godwit.datacluster.datasets.inbox import Inbox, Incoming
+from godwit.datacluster.datasets.inbox import AcceptedRecords, Inbox, Incoming
 from godwit.datacluster.log.segments import FullError
 from godwit.datacluster.model.feed import Feed
 from godwit.protocol.supervision import Supervisor
@@ -177,10 +177,12 @@ def mark_of(inbox: Inbox, feed: str) -> StreamMark | None:
     return None if None in found.values() else StreamMark(**found)  # type: ignore[arg-type]
 
 
-def posted(records: Sequence[bytes], producer: str, first_sequence: int) -> list[Incoming]:
-    """Records posted over HTTP."""
+def take_posted(
+    inbox: Inbox, records: Sequence[bytes], producer: str | None, first_sequence: int
+) -> AcceptedRecords:
+    """Store records posted over HTTP; those of a named producer have sequence numbers."""
     now_s = time.time()
-    return [
-        Incoming(f"http/{producer}", first_sequence + place, record, now_s)
-        for place, record in enumerate(records)
-    ]
+    if producer is None:
+        return inbox.take_unnumbered("http/", records, now_s)
+    numbered = enumerate(records, start=first_sequence)
+    return inbox.take([Incoming(f"http/{producer}", n, record, now_s) for n, record in numbered])

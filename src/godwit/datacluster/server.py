@@ -17,6 +17,7 @@ from typing import Self
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from pyspark.sql import SparkSession
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,7 +26,7 @@ from starlette.routing import Route
 from godwit.api import datacluster_api as api
 from godwit.datacluster.cluster import Cluster
 from godwit.datacluster.ddl.statements import CreateFeed, DropFeed
-from godwit.datacluster.feeding import Feeding, posted
+from godwit.datacluster.feeding import Feeding, take_posted
 from godwit.datacluster.log.segments import FullError
 from godwit.datacluster.settings import DataClusterSettings
 from godwit.datacluster.views import channel_view, channel_views, dataset_views
@@ -36,6 +37,7 @@ from godwit.http.operations import Answer, Asked, served
 from godwit.http.serving import serve
 from godwit.protocol.addresses import address
 from godwit.spark.session import spark_session
+from godwit.spark.supervised import SupervisedSpark
 
 log = logging.getLogger("godwit.datacluster")
 
@@ -53,8 +55,8 @@ class DataClusterServer:
         self._stack = contextlib.AsyncExitStack()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="datacluster")
         self._has_results = asyncio.Event()
-        self._posting = asyncio.Lock()
         self._is_stopping = False
+        self._spark: SupervisedSpark | None = None
         self._cluster: Cluster | None = None
         self._feeding: Feeding | None = None
 
@@ -69,6 +71,10 @@ class DataClusterServer:
         if self._feeding is None:
             raise UsageError(NOT_STARTED)
         return self._feeding
+
+    @property
+    def spark_deaths(self) -> int:
+        return 0 if self._spark is None else self._spark.deaths
 
     async def __aenter__(self) -> Self:
         try:
@@ -86,11 +92,9 @@ class DataClusterServer:
         def on_results() -> None:
             loop.call_soon_threadsafe(self._announce)
 
-        spark = await asyncio.to_thread(
-            spark_session, settings.master, application=f"godwit {settings.name}"
-        )
-        spark.sparkContext.setLogLevel("OFF")  # Failures are raised, and logged by us.
+        spark = self._spark = await asyncio.to_thread(SupervisedSpark, self._start_spark)
         self._stack.push_async_callback(asyncio.to_thread, spark.stop)
+        spark.supervise()
         self._cluster = await asyncio.to_thread(Cluster, spark, settings, on_results=on_results)
         self._stack.push_async_callback(asyncio.to_thread, self._cluster.close)
         self._feeding = Feeding(
@@ -101,6 +105,12 @@ class DataClusterServer:
         listening = serve(self._application(), *address(settings.listen))
         self.url = await self._stack.enter_async_context(listening)
         self._stack.callback(self._release_waiting)
+
+    def _start_spark(self) -> SparkSession:
+        settings = self.settings
+        spark = spark_session(settings.master, application=f"godwit {settings.name}")
+        spark.sparkContext.setLogLevel("OFF")  # Failures are raised, and logged by us.
+        return spark
 
     async def __aexit__(self, *exc: object) -> None:
         await self._stack.aclose()
@@ -129,6 +139,7 @@ class DataClusterServer:
                 served(api.CREATE_CHANNEL, self._create_channel),
                 served(api.STATEMENT, self._statement),
                 served(api.SKIP_EXECUTION, _in_thread(self._skip_execution)),
+                served(api.RESUME_CHANNEL, _in_thread(self._resume_channel)),
                 served(api.RECORDS, self._records),
                 served(api.LOAD, self._load),
                 served(api.DATASETS, _in_thread(lambda _: dataset_views(cluster))),
@@ -143,8 +154,11 @@ class DataClusterServer:
 
     async def _healthz(self, _request: Request) -> Response:
         ingestion = {each.dataset: each.reason for each in self.cluster.datasets.troubles()}
-        shown = {"feeds": self.feeding.troubles, "ingestion": ingestion}
+        spark = None if self._spark is None else self._spark.trouble
+        shown = {"feeds": self.feeding.troubles, "ingestion": ingestion, "spark": spark}
         is_healthy = not any(shown.values())
+        # A channel that is stopped concerns its subscribers only.
+        shown["stopped"] = await asyncio.to_thread(self.cluster.channels.stopped)
         return json_response(
             {"healthy": is_healthy, **shown}, status_code=200 if is_healthy else 503
         )
@@ -188,6 +202,12 @@ class DataClusterServer:
             raise RestError(409, reason)
         return api.ExecutionSkipped(skipped.number, skipped.attempts, skipped.error)
 
+    def _resume_channel(self, request: api.ResumeChannel) -> api.Done:
+        resumed = self.cluster.resume(request.channel)
+        if resumed is None:
+            raise RestError(409, f"channel {request.channel} has no planned execution to try again")
+        return api.Done(f"execution {resumed.number}")
+
     async def _wait_for(self, feed: str) -> None:
         if self.settings.broker is None:
             return
@@ -199,13 +219,9 @@ class DataClusterServer:
         inbox = await asyncio.to_thread(self.cluster.datasets.inbox, request.dataset)
         records = [bytes(record) for record in request.records]
         try:
-            if request.producer is not None:
-                incoming = posted(records, request.producer, request.first_sequence)
-                taken = await asyncio.to_thread(inbox.take, incoming)
-            else:
-                async with self._posting:  # Sequence numbers must rise in the order of arrival.
-                    incoming = posted(records, "", time.time_ns())
-                    taken = await asyncio.to_thread(inbox.take, incoming)
+            taken = await asyncio.to_thread(
+                take_posted, inbox, records, request.producer, request.first_sequence
+            )
         except FullError as error:
             raise RestError(503, str(error), retry_after_s=1.0) from None
         self.records_taken += taken.accepted
@@ -239,6 +255,14 @@ class _Collector(Collector):
         cluster = self._server.cluster
         yield CounterMetricFamily(
             "godwit_records_posted", "Records accepted over HTTP.", self._server.records_taken
+        )
+        yield CounterMetricFamily(
+            "godwit_spark_deaths", "Deaths of Spark's Java process.", self._server.spark_deaths
+        )
+        yield GaugeMetricFamily(
+            "godwit_channels_stopped",
+            "Channels that wait for an operator because Spark died during an execution.",
+            len(cluster.channels.stopped()),
         )
         rows = GaugeMetricFamily("godwit_dataset_rows", "Records stored.", labels=["dataset"])
         waiting = GaugeMetricFamily(

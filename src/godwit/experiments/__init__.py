@@ -10,7 +10,7 @@ grape_weights/       what a weight between load and delay buys
 placement_sampling/  how many publications to trace before deciding
 bad_simulation/      staged load balancing in virtual time
 bad_prototype/       staged load balancing of the emergency scenario, simulated and live
-balance/             what the next seven, about load balancing, share
+balance/             what the next eight, about load balancing, share
 balance_local/       a star of edge brokers, on four platforms
 balance_random/      the baseline: subscribers are picked at random
 balance_churn/       subscribers come and go
@@ -18,6 +18,7 @@ balance_edges/       more edge brokers
 balance_global/      a chain of clusters
 balance_clusters/    more clusters
 press_accuracy/      estimates against what comes true
+offload_cost/        memory and time of a decision
 allocation/               what the next nine, about broker allocation, share
 allocation_homogeneous/   how few of 80 equal brokers will do
 allocation_heterogeneous/  the same with brokers of three sizes
@@ -62,6 +63,7 @@ from godwit.experiments import (
     grape_enterprise,
     grape_random,
     grape_weights,
+    offload_cost,
     placement_sampling,
     press_accuracy,
     static_tree,
@@ -87,6 +89,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         balance_global,
         balance_clusters,
         press_accuracy,
+        offload_cost,
         allocation_homogeneous,
         allocation_heterogeneous,
         allocation_large,

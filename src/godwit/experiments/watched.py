@@ -20,8 +20,7 @@ LINKS_S = 1.0
 class Sampling(Observer):
     """Shows an oracle one in so many publications of each publisher, and what becomes of them.
 
-    The oracle evaluates every filter for every publication, which takes most of the time of a run
-    with thousands of subscribers.
+    With thousands of subscribers the oracle takes a good part of the time of a run.
     """
 
     def __init__(self, oracle: Oracle, every: int) -> None:

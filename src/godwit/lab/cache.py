@@ -1,11 +1,12 @@
 """Stores the numbers of complete runs, so that each is made once.
 
-    FOLDER/static-tree/lock                    held while the experiment is run
+    FOLDER/static-tree/lock                    held while the experiment is run, or another one
+                                               that shares its runs
                        KEY/result.json         the numbers
                        KEY/trace/              the trace; removed unless kept
 
-The key of a run is a digest of the experiment's name, the case, the seed and the version of the
-code (code_version.py).
+The key of a run is a digest of the experiment's name, or of what it shares, the case, the seed and
+the version of the code (code_version.py).
 
 K1  A run is complete if and only if it has a `result.json`, which is renamed into place.
 K2  Only the holder of the lock changes anything.  Incomplete runs that it finds were interrupted,
@@ -55,8 +56,8 @@ class Cache:
     """The stored runs of one experiment; a context manager that holds the lock."""
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
-        self._folder = folder / experiment.name
-        self._experiment = experiment.name
+        self._experiment = experiment.shares or experiment.name
+        self._folder = folder / self._experiment
         self._version = code_version(experiment)
         self._lock: int | None = None
 

@@ -152,5 +152,9 @@ class Experiment:
     """Packages and modules of ours whose change voids earlier runs, besides those that `run` and
     `measure` import (code_version.py)."""
 
+    shares: str = ""
+    """A name for runs that several experiments have in common: equal cases of experiments with the
+    same name here, the same `run` and the same `measure` are run once.  Default: its own."""
+
     alone: Callable[[Case], bool] = _never
     """Cases that depend on the wall clock.  They are run one by one, before all others."""

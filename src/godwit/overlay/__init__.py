@@ -5,6 +5,7 @@ link_states.py     what a broker knows of the links of all others
 link_waves.py      waves over all links, to learn what every broker knows
 link_proposals.py  which new links are taken in: none that would close a cycle
 tree/              routing in a tree, with advertisements and covering
+epochs/            a network that changes its shape while it runs
 
 A routing strategy is a folder, an implementation of `broker.routing.Routing`, and a line in
 OVERLAYS.

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from godwit.content.link_messages import (
+    EpochNews,
     LinkDecision,
     LinkMessage,
     LinkState,
@@ -100,6 +101,8 @@ class LinkProposals:
                 self._end_waves(step)
             case LinkDecision():
                 self._on_decision(message, source, step)
+            case EpochNews():
+                pass  # The broker has read it (runtime/node_epochs.py).
             case _:
                 assert_never(message)
         return step

@@ -3,7 +3,8 @@
 Paper    Cheung, thesis 4.2.2, equation (4.9): d = m n + b.
 Words    d -> delay_s; n -> subscriptions; m, b -> slope_s, intercept_s.
 Claim    The line passes through the bucket that was updated last, and its slope is the mean of the
-         slopes from there to all other buckets: it follows the local slope of any curve.
+         slopes from there to all other buckets: it follows the local slope of any curve.  Samples
+         of a line give that line, if the buckets are at least `GAP_MIN` apart.
 Departs  1. A bucket's running average is a mean of its first samples, then the newest weighs 0.25
             (open in the thesis).
          2. A sample is an outlier against the mean of the last five samples that were kept (open):
@@ -11,6 +12,9 @@ Departs  1. A bucket's running average is a mean of its first samples, then the 
          3. With one bucket the slope is 0; it is never negative (open).
          4. If there are too many buckets, the smallest goes, but never the one just updated: else
             the model could not follow a broker that loses subscriptions.
+         5. A bucket is where its samples were, not at its middle: for a broker with 14
+            subscriptions the middle, 10, is a third off.  Buckets that are closer than `GAP_MIN`
+            count as that far apart: else the noise of two samples would make any slope.
 Tested   tests/profile/test_matching_delay.py: test vector 7, and a plain version of the rules.
 
 Deterministic: the same samples in the same order give the same line.
@@ -20,6 +24,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from math import copysign
 
 from godwit.profile.running_average import RunningMean
 
@@ -32,6 +37,7 @@ OUTLIER_ABOVE, OUTLIER_BELOW = 1.5, 0.5
 IGNORED_MAX = 2
 #: A line with a negative intercept still gives a delay above 0.
 DELAY_MIN_S = 1e-9
+GAP_MIN = BUCKET_WIDTH / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,37 @@ def bucket(subscriptions: int) -> int:
     return (subscriptions + BUCKET_WIDTH // 2) // BUCKET_WIDTH * BUCKET_WIDTH
 
 
+class _Bucket:
+    """Samples with about as many subscriptions: the averages of both."""
+
+    __slots__ = ("_delay_s", "_subscriptions")
+
+    def __init__(self) -> None:
+        self._subscriptions = RunningMean()
+        self._delay_s = RunningMean()
+
+    def add(self, subscriptions: int, delay_s: float) -> None:
+        self._subscriptions.add(subscriptions)
+        self._delay_s.add(delay_s)
+
+    @property
+    def subscriptions(self) -> float:
+        return self._subscriptions.value
+
+    @property
+    def delay_s(self) -> float:
+        return self._delay_s.value
+
+    def slope_s(self, other: _Bucket) -> float:
+        gap = self.subscriptions - other.subscriptions
+        return (self.delay_s - other.delay_s) / copysign(max(abs(gap), GAP_MIN), gap)
+
+
 class MatchingDelayModel:
     __slots__ = ("_buckets", "_ignored", "_last", "_recent")
 
     def __init__(self) -> None:
-        self._buckets: dict[int, RunningMean] = {}
+        self._buckets: dict[int, _Bucket] = {}
         self._last = 0
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._ignored = 0
@@ -71,7 +103,7 @@ class MatchingDelayModel:
         self._ignored = 0
         self._recent.append(delay_s)
         self._last = bucket(subscriptions)
-        self._buckets.setdefault(self._last, RunningMean()).add(delay_s)
+        self._buckets.setdefault(self._last, _Bucket()).add(subscriptions, delay_s)
         if len(self._buckets) > BUCKETS_MAX:
             del self._buckets[min(n for n in self._buckets if n != self._last)]
 
@@ -86,11 +118,7 @@ class MatchingDelayModel:
         """The present fit; None before the first sample."""
         if not self._buckets:
             return None
-        last_s = self._buckets[self._last].value
-        slopes = [
-            (last_s - average.value) / (self._last - n)
-            for n, average in self._buckets.items()
-            if n != self._last
-        ]
+        last = self._buckets[self._last]
+        slopes = [last.slope_s(each) for each in self._buckets.values() if each is not last]
         slope_s = max(0.0, sum(slopes) / len(slopes)) if slopes else 0.0
-        return MatchingDelay(slope_s, last_s - slope_s * self._last)
+        return MatchingDelay(slope_s, last.delay_s - slope_s * last.subscriptions)

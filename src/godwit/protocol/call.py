@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
+from godwit.content.link_messages import EpochNews
 from godwit.errors import PeerError, RefusedError, TakenOverError
 from godwit.protocol.addresses import url_address
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
     DECODE_ERRORS,
+    FRAME_BYTES_MAX,
     HEARTBEAT_S,
     Goodbye,
     Hello,
@@ -58,6 +60,15 @@ class LinkedError(RefusedError):
         super().__init__(reason)
         self.broker = broker
         """The name of the other end."""
+
+
+class LaneOverError(RefusedError):
+    """A link was refused: the epoch of its lane is over."""
+
+    def __init__(self, reason: str, news: EpochNews) -> None:
+        super().__init__(reason)
+        self.news = news
+        """The epochs that are in use."""
 
 
 class Question(ABC, Generic[A, T]):
@@ -124,6 +135,11 @@ class Call(Question[Welcome, T]):
         self._heartbeat_s = heartbeat_s
         self._accept = accept
 
+    def accept_large(self) -> Self:
+        """Of a broker that calls: the answer may have the shape of the whole network."""
+        self._connection.frame_bytes_max = FRAME_BYTES_MAX
+        return self
+
     async def make(self, opener: Opener) -> T:
         """The result of `accept`; raises OSError, RefusedError or PeerError.
 
@@ -154,6 +170,8 @@ def _refusal(goodbye: Goodbye) -> RefusedError:
         return TakenOverError(goodbye.reason)
     if goodbye.closes_cycle:
         return CycleError(goodbye.reason)
+    if goodbye.news is not None:
+        return LaneOverError(goodbye.reason, goodbye.news)
     if goodbye.linked_as:
         return LinkedError(goodbye.reason, goodbye.linked_as)
     return RefusedError(goodbye.reason)

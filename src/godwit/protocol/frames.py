@@ -28,7 +28,12 @@ import msgspec
 from godwit.broker.stimuli import LinkKind
 from godwit.content.channel_messages import ChannelNotice, ChannelRequest
 from godwit.content.filters import Filter
-from godwit.content.link_messages import LinkMessage, NetworkStatus, StatusRequest
+from godwit.content.link_messages import (
+    EpochNews,
+    LinkMessage,
+    NetworkStatus,
+    StatusRequest,
+)
 from godwit.content.messages import (
     ID_LENGTH_MAX,
     SEQUENCE_MAX,
@@ -117,6 +122,15 @@ class Hello(Wired, frozen=True, kw_only=True, tag=20):
     has_given_up: bool = False
     """The broker has given this link up, and it has not been up since."""
 
+    lane: Position = 0
+    """Of a broker's link: the number of its epoch (overlay/epochs/)."""
+
+    is_in_use: bool = True
+    """The epoch of the lane is in use; not one that is being built."""
+
+    only_asks: bool = False
+    """The other end is to dial; the caller only asks whether the epoch of the lane is over."""
+
     @property
     def protocol(self) -> ProtocolVersion:
         return ProtocolVersion(self.version, self.minor)
@@ -179,6 +193,9 @@ class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
 
     linked_as: str = ""
     """A link is refused, because its ends are linked already: the name of the broker."""
+
+    news: EpochNews | None = None
+    """A link is refused, because the epoch of its lane is over: what is in use instead."""
 
 
 class Dropped(Wired, frozen=True, kw_only=True, tag=24):

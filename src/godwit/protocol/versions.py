@@ -25,7 +25,7 @@ class ProtocolVersion(NamedTuple):
 
 
 #: What this release speaks.
-PROTOCOL = ProtocolVersion(1, 1)
+PROTOCOL = ProtocolVersion(1, 2)
 
 
 def check_version(peer: ProtocolVersion) -> None:

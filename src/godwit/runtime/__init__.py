@@ -13,14 +13,20 @@ port.py           one peer: its stream, its connection, its queue
 output_limiter.py  the bandwidth that a broker keeps to
 live_meters.py    its load: what is counted, and what its sockets say
 node_links.py     the links of the broker: expected, there, missing elsewhere
+node_epochs.py    the epochs of the broker: a network that changes its shape
+epoch_hold.py     ... what waits meanwhile
+epoch_http.py     ... /epoch
+reshaping_run.py  ... carries a change out, for a coordinator
 giving_up.py      what is lost when a link is given up
 recovery.py       after a failure: publications are held until the tables are complete
+node_recovery.py  ... how a broker finds out that it has failed
 node_names.py     clients that wait for their names, or lose them
 admission.py      the handshake on an incoming connection
 dialling.py       keeps a link to a neighbour
 server.py         one process: sockets, signals, graceful stop
+broker_orders.py  what a coordinator orders, and what the broker says about itself
 stopping.py       how a broker leaves its peers
-broker_http.py    /metrics, /healthz, /routing, /move
+broker_http.py    /metrics, /healthz, /routing, /network, /move, /order
 balancing_http.py  /balancing, and the metrics of the load balancer
 gathering_http.py  /gatherings, and the metrics of profiling
 decision_log.py   decisions of policies: logged, counted, added up

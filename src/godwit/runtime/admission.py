@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import secrets
 
-from godwit.broker.stimuli import LocalClient, Neighbour
 from godwit.errors import PeerError
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import (
@@ -23,6 +22,7 @@ from godwit.protocol.frames import (
 )
 from godwit.protocol.versions import check_version
 from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.node_epochs import LaneOver, hello_hop
 from godwit.runtime.node_links import AlreadyLinked, ClosesCycle
 
 log = logging.getLogger("godwit.admission")
@@ -70,11 +70,11 @@ class Admission:
         """A peer has called: resume its stream, or open a new one."""
         node, is_client = self._node, hello.role == "client"
         self._check_caller(hello)
-        port = node.ports.get(LocalClient(hello.name) if is_client else Neighbour(hello.name))
+        port = node.ports.get(hello_hop(hello))
         is_resuming = port is not None and hello.stream == port.stream.id
         if node.is_stopping and (is_client or not is_resuming):
             raise PeerError(f"broker {node.name} is stopping")
-        if node.is_draining and is_client and port is None:
+        if node.is_draining and is_client and port is None and not node.recovery.has_lost(hello):
             raise PeerError(f"broker {node.name} is being drained; connect to another broker")
         # Clients with a port may come back, and brokers may always connect.
         is_full = len(node.ports) >= node.limits.connections_max
@@ -87,11 +87,15 @@ class Admission:
             node.names.check_unclaimed(hello.name)
         try:
             node.welcome(hello, self.connection)
-        except (AlreadyLinked, ClosesCycle) as refused:  # It has not broken any rule.
+        except (AlreadyLinked, ClosesCycle, LaneOver) as refused:  # It has not broken any rule.
             log.debug("link refused", extra={"peer": hello.name, "reason": str(refused)})
-            linked_as = node.name if isinstance(refused, AlreadyLinked) else ""
             self.connection.close(
-                Goodbye(reason=str(refused), closes_cycle=not linked_as, linked_as=linked_as)
+                Goodbye(
+                    reason=str(refused),
+                    closes_cycle=isinstance(refused, ClosesCycle),
+                    linked_as=node.name if isinstance(refused, AlreadyLinked) else "",
+                    news=refused.news if isinstance(refused, LaneOver) else None,
+                )
             )
             node.callers.discard(self.connection)
 

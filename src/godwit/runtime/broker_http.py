@@ -1,7 +1,8 @@
 """A broker over HTTP.
 
-For operators      GET /metrics, /healthz, /routing, /docs; POST /move, /drain; /balancing;
-                   /gatherings
+For operators      GET /metrics, /healthz, /routing, /network, /clients, /docs; POST /move, /drain;
+                   /balancing; /gatherings
+for a coordinator  POST /order, /move
 for subscribers    what sharing/gateway.py has
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Protocol, get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,13 +20,26 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from godwit.api.broker_api import DRAIN, MOVE, DrainRequest, MoveOutcome, MoveRequest
+from godwit.api.network_api import (
+    CLIENTS,
+    NETWORK,
+    ORDER,
+    BrokerAccount,
+    ClientNames,
+    Command,
+    NetworkView,
+    Order,
+)
+from godwit.api.network_views import Known, network_view
 from godwit.broker.stimuli import Hop, LocalClient
 from godwit.http.application import application as rest_application
 from godwit.http.application import json_response, metrics_route
-from godwit.http.operations import served
+from godwit.http.operations import Nothing, Served, served
 from godwit.runtime.balancing_http import balancing_metrics, balancing_operations
 from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.broker_orders import BrokerOrders
 from godwit.runtime.client_moves import check, drain, move_clients
+from godwit.runtime.epoch_http import epoch_operations
 from godwit.runtime.gathering_http import gathering_operations, profiling_metrics
 from godwit.runtime.port import Port
 from godwit.sharing.gateway import Gateway
@@ -54,8 +68,10 @@ class Observed(Protocol):
     def troubles(self) -> list[str]: ...
 
 
-def application(observed: Observed) -> Starlette:
+def application(observed: Observed, orders: BrokerOrders | None = None) -> Starlette:
+    """`orders`: of a broker whose process a coordinator may end."""
     node = observed.node
+    orders = orders or BrokerOrders(node, observed.gateway, forget=lambda _broker: None)
 
     async def healthz(_request: Request) -> Response:
         troubles = observed.troubles
@@ -75,9 +91,12 @@ def application(observed: Observed) -> Starlette:
 
     async def move(request: MoveRequest) -> MoveOutcome:
         check(request)
+        if request.authority is not None:
+            orders.check(request.authority, "move")
         return await move_clients(node, request)
 
     async def drain_broker(request: DrainRequest) -> MoveOutcome:
+        orders.because = ""
         return await drain(node, request)
 
     return rest_application(
@@ -85,17 +104,32 @@ def application(observed: Observed) -> Starlette:
             *observed.gateway.operations(),
             served(MOVE, move),
             served(DRAIN, drain_broker),
+            *_network_operations(orders),
             *balancing_operations(node),
             *gathering_operations(node),
+            *epoch_operations(node),
         ],
         title=f"Broker {node.name}",
         secret=node.secret,
         routes=[
-            metrics_route(BrokerCollector(observed)),
+            metrics_route(BrokerCollector(observed, orders)),
             Route("/healthz", healthz),
             Route("/routing", routing),
         ],
     )
+
+
+def _network_operations(orders: BrokerOrders) -> list[Served]:
+    async def network(_request: Nothing) -> NetworkView:
+        return network_view({orders.node.name: Known(orders.account())})
+
+    async def clients(_request: Nothing) -> ClientNames:
+        return orders.clients()
+
+    async def order(request: Order) -> BrokerAccount:
+        return orders.obey(request)
+
+    return [served(NETWORK, network), served(CLIENTS, clients), served(ORDER, order)]
 
 
 def _text(hop: Hop) -> str:
@@ -105,7 +139,8 @@ def _text(hop: Hop) -> str:
 class BrokerCollector(Collector):
     """Reads the node when asked, so that counting costs the broker nothing more."""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, observed: Observed, orders: BrokerOrders) -> None:
+        self._orders = orders
         self._node = observed.node
         self._tracing = observed.tracing
         self._gateway = observed.gateway
@@ -115,6 +150,7 @@ class BrokerCollector(Collector):
         yield from self._traced()
         yield from self._peers()
         yield from self._load()
+        yield from self._obeyed()
         yield from self._channels()
         yield from balancing_metrics(self._node)
         yield from profiling_metrics(self._node)
@@ -191,6 +227,22 @@ class BrokerCollector(Collector):
             queued.add_metric([kind], waiting)
         yield peers
         yield queued
+
+    def _obeyed(self) -> Iterator[Metric]:
+        orders = CounterMetricFamily(
+            "godwit_orders", "Orders of a coordinator that were obeyed.", labels=["command"]
+        )
+        for command in get_args(Command):
+            orders.add_metric([command], self._orders.obeyed[command])
+        yield orders
+        yield CounterMetricFamily(
+            "godwit_orders_refused",
+            "Orders of a coordinator that is not in charge.",
+            self._orders.refused,
+        )
+        yield GaugeMetricFamily(
+            "godwit_draining", "Are new clients refused?", self._node.is_draining
+        )
 
     def _of(self, *, is_client: bool = False) -> list[Port]:
         ports = self._node.ports.values()

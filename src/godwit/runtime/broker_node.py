@@ -23,7 +23,9 @@ from godwit.broker.core import Broker
 from godwit.broker.effects import (
     CloseLink,
     DriverEffect,
+    DropLane,
     Effect,
+    EpochFlipped,
     LinkEffect,
     NameContested,
     NameGranted,
@@ -32,31 +34,29 @@ from godwit.broker.effects import (
     OpenLink,
     Ping,
     Report,
+    Send,
     SetTimer,
     Submit,
 )
 from godwit.broker.stimuli import (
     ClientArrived,
     ClientLeft,
-    ClientsReturned,
     Hop,
     LinkAway,
     LinkRestarted,
     LinkUp,
     LocalClient,
-    Loss,
     Module,
     Neighbour,
     Received,
-    Recovered,
-    Recovering,
     Started,
     Stimulus,
     TimerFired,
 )
 from godwit.content.channel_messages import ChannelRequest
-from godwit.content.link_messages import LinkMessage, StatusRequest
+from godwit.content.link_messages import EpochNews, LinkMessage, StatusRequest
 from godwit.content.messages import (
+    Last,
     MoveTo,
     OtherMessage,
     Publication,
@@ -70,10 +70,13 @@ from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Goodbye, Hello, MoveCompleted, RoundTrips, Welcome, encode
 from godwit.protocol.stamps import stamp_of
 from godwit.runtime.decision_log import Decisions
+from godwit.runtime.epoch_hold import EpochHold
 from godwit.runtime.giving_up import SAID_GOODBYE
 from godwit.runtime.live_meters import LiveMeters, LoadSampler, ReadFigures
+from godwit.runtime.node_epochs import NodeEpochs, hello_hop
 from godwit.runtime.node_links import AlreadyLinked, NodeLinks
 from godwit.runtime.node_names import NodeNames, left
+from godwit.runtime.node_recovery import NodeRecovery
 from godwit.runtime.node_tracer import Tracer
 from godwit.runtime.outbox import Outbox
 from godwit.runtime.output_limiter import OutputLimiter
@@ -81,7 +84,6 @@ from godwit.runtime.peer_reader import Arrived, PeerReader
 from godwit.runtime.pings import Pinging
 from godwit.runtime.port import ClientPort, LinkPort, Port
 from godwit.runtime.port_outlet import ask_channels
-from godwit.runtime.recovery import Recovery
 from godwit.runtime.settings import Limits
 from godwit.sharing.live_channels import LiveChannels
 
@@ -138,14 +140,12 @@ class BrokerNode:
         """None without a data cluster."""
         self.names = NodeNames(self)
         self.secret = secret
-        self.links = NodeLinks(self, neighbours, addresses)
-        self._recovery: Recovery | None = None
-        self._may_have_failed = True
-        """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
-        self._has_failed = False
-        """A peer remembers an earlier run."""
-        self._ended: set[str] = set()
-        """Streams that have ended meanwhile: they are not of an earlier run."""
+        self.links: NodeLinks = NodeLinks(self, neighbours, addresses)
+        """Of the epoch in use."""
+        self.hold: EpochHold | None = None
+        """What waits while the network changes its shape."""
+        self.recovery = NodeRecovery(self)
+        self.epochs = NodeEpochs(self)
         # Wall-clock time that never goes back: comparable between processes, fit for intervals.
         self._clock_offset_s = time.time() - time.monotonic()
         delays = broker.delays if broker.modules else None
@@ -157,16 +157,18 @@ class BrokerNode:
     def start(self) -> None:
         self.stimulate(Started())
         self.sampler.start()
-        asyncio.get_running_loop().call_later(self.limits.link_s, self._on_known)
+        asyncio.get_running_loop().call_later(self.limits.link_s, self.recovery.on_known)
 
     # -- messages ------------------------------------------------------------------------------
 
     def receive_run(self, source: Port, run: Sequence[Arrived]) -> None:
         if source.is_pending:
             raise PeerError(EARLY)
-        if self._recovery is not None:
+        if self.recovery.held is not None:
             for arrived in run:
-                self._recovery.hold(source, arrived)
+                self.recovery.held.hold(source, arrived)
+            return
+        if self.hold is not None and self.hold.takes_run(source, run):
             return
         figures = self.figures
         now_s = figures.count(len(run), sum([len(body) for *_, body in run]))
@@ -187,23 +189,27 @@ class BrokerNode:
     def receive(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> None:
         if source.is_pending:
             raise PeerError(EARLY)
-        if self._recovery is not None and isinstance(message, Sweep):
-            self._recovery.hold(source, (message, hops, body))
+        recovery = self.recovery.held
+        if recovery is not None and isinstance(message, Sweep | Last):
+            recovery.hold(source, (message, hops, body))
+            return
+        if self.hold is not None and self.hold.takes(source, message, hops, body):
             return
         now_s = self.figures.count(1, len(body))
         self.handled[type(message).__name__] += 1
         if isinstance(message, ResyncDone) and message.scope is ResyncScope.NOT_ALL:
             assert isinstance(source, LinkPort)
             if not source.has_restarted:  # Both sides have failed.
-                self.recover()
+                self.recovery.begin()
         received = Received(message, source.hop, hops if source.is_link else 0)
         self.outbox.perform(self._handle(received, now_s))
 
     def finish_read(self, source: Port) -> None:
         """Write what the messages of this read caused, and acknowledge what can be."""
         positions = self.outbox.write()
-        recovery = self._recovery
-        if recovery is None or not recovery.holds(source):
+        recovery, hold = self.recovery.held, self.hold
+        is_held = hold is not None and hold.holds(source)
+        if not is_held and (recovery is None or not recovery.holds(source)):
             self.outbox.on_handled(source, self.figures.size_bytes, positions)
         figures, connection = self.figures, source.connection
         if figures.messages or figures.has_answers:
@@ -211,7 +217,7 @@ class BrokerNode:
                 self.handled[Publication.__name__] += figures.publications
             figures.finish(time.monotonic() if connection is None else connection.read_start_s)
         if recovery is not None:
-            self._end_recovery_if_over(recovery)
+            self.recovery.end_if_over()
 
     def _handle(self, stimulus: Stimulus, now_s: float) -> list[Effect]:
         if self.tracer is None:
@@ -221,8 +227,8 @@ class BrokerNode:
     def stimulate(self, stimulus: Stimulus) -> None:
         """Handle anything but a message of a peer; perhaps in the middle of a read."""
         self.outbox.perform_now(self._handle(stimulus, self.now_s()))
-        if self._recovery is not None:
-            self._end_recovery_if_over(self._recovery)
+        if self.recovery.held is not None:
+            self.recovery.end_if_over()
 
     def _arrange(self, effect: DriverEffect) -> None:
         """Perform what a module asks of its own broker."""
@@ -242,6 +248,10 @@ class BrokerNode:
                     self.outbox.touch(port)
             case Report(policy=policy, decision=decision):
                 self.decisions.record(policy, decision)
+            case EpochFlipped():
+                self.epochs.on_flipped()
+            case DropLane(lane=lane):
+                loop.call_soon(self.epochs.drop_lane, lane)
             case OpenLink() | CloseLink():
                 loop.call_soon(self.on_link_effect, effect)
             case NameGranted() | NameLost() | NameContested():
@@ -266,8 +276,10 @@ class BrokerNode:
         self.pinging.on_round_trips(source.hop.name, answer)
 
     def on_link_message(self, source: Port, message: LinkMessage) -> None:
-        if isinstance(source, LinkPort):
-            self.links.receive(source, message)
+        if isinstance(message, EpochNews):
+            self.epochs.on_news(message, source.hop if isinstance(source, LinkPort) else None)
+        elif isinstance(source, LinkPort):
+            self.epochs.links_of(source.hop).receive(source, message)
 
     def on_status_request(self, source: Port, request: StatusRequest) -> None:
         source.put(encode(self.links.status(request.number)))
@@ -299,9 +311,9 @@ class BrokerNode:
 
     def welcome(self, hello: Hello, connection: Connection, generation: int = 0) -> None:
         """Answer a caller that is admitted, and continue or begin its stream."""
-        hop = LocalClient(hello.name) if hello.role == "client" else Neighbour(hello.name)
+        hop = hello_hop(hello)
         port = self.ports.get(hop)
-        was_known, turn = False, 0
+        was_known, turn, is_late = False, 0, self.epochs.is_late_for(hello)
         if port is not None and hello.stream == port.stream.id:
             log.info("resumed", extra={"peer": hop.name, "stream": port.stream.id[:8]})
         else:
@@ -310,10 +322,10 @@ class BrokerNode:
                 if port.is_link:
                     raise AlreadyLinked(hello.name)
                 raise PeerError(f"client {hello.name} is connected already")
-            if port is None and self._has_lost(hello):
-                self.recover()
-            elif hello.role == "broker" and (port is None or hello.has_given_up):
-                turn = self.links.turn_of(hello)
+            if port is None and self.recovery.has_lost(hello):
+                self.recovery.begin()
+            elif isinstance(hop, Neighbour) and (port is None or hello.has_given_up):
+                turn = 0 if is_late else self.epochs.links_of(hop).turn_of(hello)
             was_known = isinstance(port, LinkPort) and port.is_remembered and not turn
             port = self.open(hop, secrets.token_hex(16))
             if isinstance(port, ClientPort) and hello.incarnation:
@@ -321,7 +333,7 @@ class BrokerNode:
         if isinstance(port, ClientPort):
             port.is_durable = hello.is_durable
         elif isinstance(port, LinkPort):
-            port.kind = hello.link
+            port.kind, port.awaits_news = hello.link, is_late
         stream = port.stream
         heartbeat_s = min(hello.heartbeat_s, self.limits.heartbeat_s)
         connection.beat_every(heartbeat_s)
@@ -333,22 +345,14 @@ class BrokerNode:
             was_known=was_known and not hello.stream,
             generation=generation,
             turn=turn,
-            kept_all=self._keeps_all_for(hello),
+            kept_all=self.recovery.keeps_all_for(hello),
         )
         connection.write(encode(welcome))
         self.callers.discard(connection)
-        self.attach(port, connection, hello.received if hello.stream == stream.id else 0, turn)
+        received = hello.received if hello.stream == stream.id else 0
+        self.attach(port, connection, received, is_pending=turn > 0 or is_late)
         if isinstance(port, LinkPort) and turn:
-            self.links.answered(port, turn)
-
-    def _has_lost(self, hello: Hello) -> bool:
-        """Whether the caller's stream is one of an earlier run of this broker."""
-        return self._is_new and hello.has_holdings and hello.stream not in ("", *self._ended)
-
-    @property
-    def _is_new(self) -> bool:
-        """Whether peers may still remember an earlier run."""
-        return self._may_have_failed or self._recovery is not None
+            self.epochs.links_of(port.hop).answered(port, turn)
 
     def open(self, hop: LocalClient | Neighbour, stream_id: str) -> Port:
         """A port with a new stream; it replaces the one that may be there."""
@@ -357,8 +361,7 @@ class BrokerNode:
             log.info("restarted", extra={"peer": hop.name, "kind": "neighbour"})
             old.restart(stream_id)
             self.outbox.restart(old)
-            if self._recovery is not None:
-                self._recovery.forget(old)
+            self._forget_held(old)
             return old
         if old is not None:
             self.remove(old, "opened a new session")
@@ -366,35 +369,46 @@ class BrokerNode:
         if isinstance(hop, LocalClient):
             port = self.ports[hop] = ClientPort(self, stream_id, hop.name)
         else:
-            port = self.ports[hop] = LinkPort(self, stream_id, hop.name)
+            port = self.ports[hop] = LinkPort(self, stream_id, hop)
         self.outbox.open(port)
         log.info("opened", extra={"peer": hop.name, "kind": hop.kind})
         return port
 
-    def attach(self, port: Port, connection: Connection, received: int, turn: int = 0) -> None:
-        """Continue with a peer over this connection; with a `turn`, its link is pending."""
+    def attach(
+        self, port: Port, connection: Connection, received: int, *, is_pending: bool = False
+    ) -> None:
+        """Continue with a peer over this connection; a link that is pending is not up yet."""
         is_new = not port.was_attached
         is_resuming = not is_new and not (isinstance(port, LinkPort) and port.kept is not None)
         port.attach(connection, received=received)
         PeerReader(port, self).read_from(connection)
-        port.is_pending = turn > 0
+        port.is_pending = is_pending
+        if isinstance(port, LinkPort) and not is_resuming:
+            self.epochs.tell(port)
         if port.is_pending:
             return
         if isinstance(port, LinkPort):
             if is_new:
                 self.stimulate(LinkUp(port.hop, port.kind))
             elif port.kept is not None:
-                self.outbox.perform(self._handle(LinkRestarted(port.hop), self.now_s()))
-                port.put_kept()
-                port.flush()
-                self.outbox.write()
+                self._resend(port)
             else:
                 self.stimulate(LinkAway(port.hop, is_away=False))
-            self.links.on_attached(port, knows_us=is_resuming)
+            self.epochs.links_of(port.hop).on_attached(port, knows_us=is_resuming)
         else:
             for notice in self.broker.parts.notices(port.hop.name) if is_new else ():
                 port.put_ahead(encode(notice))
             self._resume_channels(port)
+
+    def _resend(self, port: LinkPort) -> None:
+        """A neighbour has restarted: it gets the tables, what it had not acknowledged, and Last."""
+        effects = self._handle(LinkRestarted(port.hop), self.now_s())
+        last = [each for each in effects if isinstance(each, Send) and type(each.message) is Last]
+        self.outbox.perform([each for each in effects if each not in last])
+        port.put_kept()
+        self.outbox.perform(last)
+        port.flush()
+        self.outbox.write()
 
     def on_lost(self, source: Port, reason: str) -> None:
         log.info("away", extra={"peer": source.hop.name, "reason": reason})
@@ -403,7 +417,7 @@ class BrokerNode:
         else:
             source.await_return()
             if isinstance(source, LinkPort):
-                self.links.on_away(source)
+                self.epochs.links_of(source.hop).on_away(source)
                 self.stimulate(LinkAway(source.hop, is_away=True))
 
     def _holds(self, client: LocalClient) -> bool:
@@ -428,15 +442,13 @@ class BrokerNode:
             return
         log.info("removed", extra={"peer": port.hop.name, "reason": reason})
         del self.ports[port.hop]
-        if self._recovery is not None:
-            self._recovery.forget(port)
+        self._forget_held(port)
         port.close(reason)
         self.sampler.on_removed(port)
         if isinstance(port, LinkPort):
-            self.links.on_removed(port, reason, for_good=for_good)
+            self.epochs.on_removed(port, reason, for_good=for_good)
         self.outbox.close(port)
-        if self._is_new:
-            self._ended.add(port.stream.id)
+        self.recovery.on_removed(port)
         if isinstance(port.hop, LocalClient):
             self.dropped["slow subscriber"] += port.traffic.dropped
             self.isolations += port.traffic.isolations
@@ -446,53 +458,15 @@ class BrokerNode:
             if isinstance(port, ClientPort) and port.claim is not None:
                 self.stimulate(port.claim)
 
-    # -- recovery ------------------------------------------------------------------------------
+    def _forget_held(self, port: Port) -> None:
+        """The peer is gone, or will send again what is held."""
+        for held in (self.recovery.held, self.hold):
+            if held is not None:
+                held.forget(port)
 
     @property
     def is_recovering(self) -> bool:
-        return self._recovery is not None
-
-    def _keeps_all_for(self, hello: Hello) -> bool:
-        """Do neighbours keep what a client lacks that is back after a failure of this broker?"""
-        recovery = self._recovery
-        if recovery is None or recovery.clients_are_back or hello.stream in self._ended:
-            return False
-        return hello.away_s < self.limits.link_s and not self.broker.parts.gaps
-
-    def recover(self) -> None:
-        """A peer remembers this broker, which has lost its state: it has failed."""
-        if self._has_failed or not self._may_have_failed:
-            return
-        self._has_failed = True
-        log.warning("recovering", extra={"broker": self.name})
-        self._recovery = Recovery(self.links.expected, window_bytes=self.limits.window_bytes)
-        asyncio.get_running_loop().call_later(self.limits.restart_s, self._on_clients_returned)
-        self.stimulate(Recovering())
-
-    def _on_clients_returned(self) -> None:
-        if self._recovery is not None:
-            self._recovery.clients_are_back = True
-            self.stimulate(ClientsReturned())
-
-    def _on_known(self) -> None:
-        """Peers of an earlier run would have called by now."""
-        self._may_have_failed = False
-        self.links.give_up_expected()
-        if self._recovery is not None:
-            self._recovery.has_taken_too_long = True
-            self._end_recovery_if_over(self._recovery)
-
-    def _end_recovery_if_over(self, recovery: Recovery) -> None:
-        links = [port for port in self.ports.values() if isinstance(port, LinkPort)]
-        linked = {port.hop for port in links if not port.is_pending}
-        if not recovery.is_over(linked, is_complete=self.broker.routing.is_complete):
-            return
-        self._recovery = None
-        log.info("recovered", extra={"broker": self.name})
-        loss = Loss(self.now_s() - self.limits.link_s, "did not send all its tables in time")
-        is_complete = self.broker.routing.is_complete
-        self.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
-        recovery.hand_over(self)
+        return self.recovery.held is not None
 
 
 def _cannot_change_links(effect: LinkEffect) -> None:

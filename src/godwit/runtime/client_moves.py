@@ -37,7 +37,7 @@ async def move_clients(node: BrokerNode, request: MoveRequest) -> MoveOutcome:
     names = request.clients if request.client is None else [request.client]
     names = names or sorted(here)[: request.count]
     asked = {name: here[name] for name in names if name in here}
-    within_s = max(1, len(asked)) * node.limits.move_timeout_s
+    within_s = request.within_s or max(1, len(asked)) * node.limits.move_timeout_s
     to = MoveTo(address=request.address, broker=request.broker, within_s=within_s)
     for name in asked:
         node.ask_to_move(LocalClient(name), to)

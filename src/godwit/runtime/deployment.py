@@ -28,7 +28,10 @@ COORDINATOR, DATACLUSTER = "coordinator", "datacluster"
 
 
 class LocalDeployment:
-    def __init__(self, network: NetworkSettings, *, log_level: str = "warning") -> None:
+    def __init__(
+        self, network: NetworkSettings, *, log_level: str = "warning", supervised: bool = False
+    ) -> None:
+        """`supervised`: the caller will call `supervise`."""
         tables = {
             name: _with_port(table, network.services.listen(name))
             for name, table in network.services.tables.items()
@@ -36,7 +39,7 @@ class LocalDeployment:
         for name in (name for name in tables if getattr(network, name) is None):
             url = f"http://{tables[name]['listen']}"
             network = msgspec.structs.replace(network, **{name: url})
-        self.brokers = Processes(network, log_level=log_level)
+        self.brokers = Processes(network, log_level=log_level, supervised=supervised)
         self._folder = tempfile.TemporaryDirectory(prefix="godwit-")
         self.services = {
             name: Service(name, "--config", str(self._written(name, table)), log_level=log_level)
@@ -94,6 +97,7 @@ class LocalDeployment:
                 f"broker {broker.id}",
                 partial(self.brokers.wait, broker.id),
                 partial(self.brokers.restart, broker.id),
+                partial(self.brokers.take_out, broker.id),
             )
             for broker in self.brokers.network.broker
         ]

@@ -16,6 +16,8 @@ LEVELS = ("debug", "info", "warning", "error")
 #: Libraries that log every step.
 CHATTY = ("httpx", "httpcore", "py4j", "pyspark", "uvicorn")
 
+#: In a value, these look like the end of it, or like another field.
+_AMBIGUOUS = frozenset(' "=\\')
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 
 
@@ -62,6 +64,7 @@ class _Text(_Fields):
 
 
 def _shown(value: object) -> str:
-    """As it is, or as a literal if it has line breaks or other control characters."""
+    """As it is, or in quotes, as in JSON, if otherwise its end could not be seen."""
     text = str(value)
-    return text if text.isprintable() else repr(text)
+    is_plain = text.isprintable() and text and not _AMBIGUOUS.intersection(text)
+    return text if is_plain else msgspec.json.encode(text).decode()

@@ -18,14 +18,20 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from godwit.broker.stimuli import LinkDown, LinkGivenUp, LinkKind, LinkUp, Loss, Neighbour
-from godwit.content.link_messages import LinkMessage, LinkStatus, MissingBroker, NetworkStatus
+from godwit.content.link_messages import (
+    LinkEnd,
+    LinkMessage,
+    LinkStatus,
+    MissingBroker,
+    NetworkStatus,
+)
 from godwit.errors import PeerError
 from godwit.overlay.link_proposals import LinkProposals, LinkStep
 from godwit.overlay.link_states import Letters, LinkStates
 from godwit.protocol.connection import Connection
 from godwit.protocol.frames import Goodbye, Hello, Welcome, encode
 from godwit.runtime.giving_up import loss_of
-from godwit.runtime.port import LinkPort
+from godwit.runtime.port import LinkPort, because
 
 if TYPE_CHECKING:
     from godwit.runtime.broker_node import BrokerNode
@@ -49,10 +55,15 @@ class AlreadyLinked(PeerError):  # noqa: N818  As above.
 
 class NodeLinks:
     def __init__(
-        self, node: BrokerNode, neighbours: Iterable[str], addresses: Iterable[str]
+        self,
+        node: BrokerNode,
+        neighbours: Iterable[str],
+        addresses: Iterable[str],
+        lane: int = 0,
     ) -> None:
         """`addresses` are those of configured neighbours whose names are not known yet."""
-        self.expected = set(map(Neighbour, neighbours))
+        self.lane = lane
+        self.expected = {self._hop(name) for name in neighbours}
         """Configured neighbours, also while they are linked."""
         self._node = node
         addresses = list(addresses)
@@ -65,14 +76,19 @@ class NodeLinks:
         """Names and addresses of configured neighbours that have not been linked or given up."""
         self._given_up: set[str] = set()
         """Names and addresses of neighbours whose links were up or awaited, and are no longer."""
+        self._troubles: dict[str, str] = {}
+        """Why the last call has failed, by name or address of a neighbour that is called."""
         self._states = LinkStates(node.name, self._awaited)
         self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
+
+    def _hop(self, name: str) -> Neighbour:
+        return Neighbour(name, self.lane)
 
     # -- new links -----------------------------------------------------------------------------
 
     def is_expected(self, link: str) -> bool:
         """Whether the link is configured by name, and has not been up or given up."""
-        return link in self._awaited and Neighbour(link) in self.expected
+        return link in self._awaited and self._hop(link) in self.expected
 
     def has_given_up(self, link: str) -> bool:
         """Whether the link was given up, and has not been up since."""
@@ -92,7 +108,7 @@ class NodeLinks:
         refusal = self._proposals.refusal(hello.name)
         if refusal is not None:
             raise ClosesCycle(refusal)
-        present = self._node.ports.get(Neighbour(hello.name))
+        present = self._node.ports.get(self._hop(hello.name))
         if present is not None:
             self._node.remove(present, GIVEN_UP_THERE)
         is_configured = hello.is_expected and self.is_expected(hello.name)
@@ -113,12 +129,14 @@ class NodeLinks:
     ) -> LinkPort:
         """A neighbour that we called has answered; `known` has the stream we asked for."""
         node = self._node
+        if not node.epochs.wants(self._hop(welcome.name)):
+            raise PeerError("the epoch of the link has ended during the call")
         if known is not None and known.stream.id == welcome.stream:
             if node.ports.get(known.hop) is not known:
                 raise PeerError("the stream was given up during the call")
             node.attach(known, connection, welcome.received)
             return known
-        hop = Neighbour(welcome.name)
+        hop = self._hop(welcome.name)
         present = node.ports.get(hop)
         if present is not None and present.is_connected:
             raise PeerError(f"broker {welcome.name} is linked already")
@@ -127,16 +145,25 @@ class NodeLinks:
         if known is not None and known.hop != hop:
             node.remove(known, "another broker answers in its place")
         if known is None and welcome.was_known:
-            node.recover()
+            node.recovery.begin()
         if present is not None and welcome.turn:
             node.remove(present, GIVEN_UP_THERE)
         port = node.open(hop, welcome.stream)
         assert isinstance(port, LinkPort)
         port.kind, port.dialled_at = kind, where
-        node.attach(port, connection, welcome.received, welcome.turn)
+        node.attach(port, connection, welcome.received, is_pending=welcome.turn > 0)
         if welcome.turn:
             self._perform(self._proposals.dialled(hop.name, welcome.turn))
         return port
+
+    def on_trouble(self, where: str, trouble: str) -> None:
+        """A call has failed, or with "" has not: this is the reason if the link is given up."""
+        self._troubles[where] = trouble
+        for port in self._node.ports.values():
+            if not isinstance(port, LinkPort) or port.hop.lane != self.lane:
+                continue
+            if where in (port.hop.name, port.dialled_at):
+                port.trouble = trouble
 
     def on_refused(self, where: str) -> None:
         """A link that we made would close a cycle: its ends are linked otherwise."""
@@ -150,11 +177,11 @@ class NodeLinks:
 
         The answer is its link; None if there is none here, or not yet.
         """
-        port = self._node.ports.get(Neighbour(broker))
+        port = self._node.ports.get(self._hop(broker))
         if not isinstance(port, LinkPort) or not port.is_connected or port.is_pending:
             return None
         if where in self._addresses and self._names.get(where) != broker:
-            self._know(where, Neighbour(broker))
+            self._know(where, self._hop(broker))
         return port
 
     # -- links come and go ---------------------------------------------------------------------
@@ -184,7 +211,7 @@ class NodeLinks:
         self._names[address] = neighbour.name
         self.expected.add(neighbour)
         self._send(self._states.forget(address))
-        self._node.stimulate(LinkGivenUp(Neighbour(address), known_as=neighbour))
+        self._node.stimulate(LinkGivenUp(self._hop(address), known_as=neighbour))
 
     def on_away(self, port: LinkPort) -> None:
         if port.kind is not LinkKind.SOFT:
@@ -228,23 +255,28 @@ class NodeLinks:
     def give_up_expected(self) -> None:
         """Configured links that have not been up by now are not waited for any longer."""
         limit_s = self._node.limits.link_s
-        loss = Loss(self._node.now_s() - limit_s, f"no link within {limit_s:g} s")
         for link in list(self._awaited):
-            log.warning("gave up", extra={"neighbour": link, "reason": loss.reason})
-            self._give_up(link, loss)
+            reason = because(f"no link within {limit_s:g} s", self._troubles.get(link, ""))
+            log.warning("gave up", extra={"neighbour": link, "reason": reason})
+            self._give_up(link, Loss(self._node.now_s() - limit_s, reason))
 
     def _give_up(self, link: str, loss: Loss | None = None) -> None:
         """Without `loss` nothing is missing: its ends are linked otherwise."""
         del self._awaited[link]
         self._given_up.add(link)
-        if Neighbour(link) not in self._node.ports:  # Else it is pending.
+        if self._hop(link) not in self._node.ports:  # Else it is pending.
             self._send(self._states.set(link, LinkStatus.GIVEN_UP))
-        self._node.stimulate(LinkGivenUp(Neighbour(link), loss))
+        self._node.stimulate(LinkGivenUp(self._hop(link), loss))
 
     # -- what the network is like --------------------------------------------------------------
 
     def receive(self, source: LinkPort, message: LinkMessage) -> None:
         self._perform(self._proposals.receive(message, source.hop.name))
+
+    @property
+    def own(self) -> tuple[LinkEnd, ...]:
+        """The links of this broker, with their states."""
+        return self._states.own.links
 
     @property
     def missing(self) -> list[MissingBroker]:
@@ -267,14 +299,14 @@ class NodeLinks:
         self._send(step.letters)
         ports = self._node.ports
         for name in step.up:
-            port = ports[Neighbour(name)]
+            port = ports[self._hop(name)]
             assert isinstance(port, LinkPort)
             port.is_pending = False
             self._node.stimulate(LinkUp(port.hop, port.kind))
             self._on_up(port)
             port.decided.set()
         for name, reason in step.refused:
-            port = ports[Neighbour(name)]
+            port = ports[self._hop(name)]
             assert isinstance(port, LinkPort)
             port.refusal = reason
             if port.connection is not None:
@@ -284,7 +316,7 @@ class NodeLinks:
 
     def _send(self, letters: Letters) -> None:
         for name, message in letters:
-            port = self._node.ports.get(Neighbour(name))
+            port = self._node.ports.get(self._hop(name))
             if port is not None:  # Else it is being removed.
                 port.put(encode(message))
                 port.flush()

@@ -2,7 +2,8 @@
 
 A client that has chosen its name is welcomed when the network has granted it, which is up to
 overlay/tree/names.py.  If a session has the name, its broker decides here: one whose client is away
-yields its name; one whose client is connected keeps it, unless the other client takes it over.
+yields its name; one whose client is connected keeps it, unless the other client takes it over.  A
+client that moves has two sessions: it is away if it is connected to neither broker.
 
 The network has `claim_s` to answer.  A part that does not answer in time does not keep clients out.
 """
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("godwit.names")
 
 #: A session whose name another client wants counts as connected only after this time: the end of
-#: its connection, if its process has died, may be on its way.
+#: its connection, if its process has died, may be on its way.  A name that was yielded waits for as
+#: long if the client may still have a session at another broker.
 CONTEST_S = 0.2
 #: A client and its incarnation.
 CallerKey: TypeAlias = tuple[LocalClient, str]
@@ -183,10 +185,17 @@ class NodeNames:
             node.stimulate(decided)
             return
         reason = f"another client has taken over the name {client.name}"
+        is_elsewhere = contest.has_turned and not self._is_there(client, contest)
         caller = self._forget(key)
         if caller is not None:
             self._refuse(caller, reason, name_is_taken=True)
         if port is not None:
             self._end(port, reason)
         node.stimulate(NameLeft(client, holder.incarnation, holder.attachment))
-        node.stimulate(NameDecided(contest, is_free=True))
+        decided = NameDecided(contest, is_free=True)
+        if is_elsewhere:
+            # It may be connected to the broker that it wants to leave, which claims the name again
+            # (M3 in overlay/tree/names.py).  Then that one decides, and can tell it.
+            asyncio.get_running_loop().call_later(CONTEST_S, node.stimulate, decided)
+        else:
+            node.stimulate(decided)

@@ -38,6 +38,8 @@ class Outbox:
         self.acks: PendingAcks[Port] = PendingAcks()
         self._touched: dict[Port, None] = {}
         """Ports that got something, and were not written to since."""
+        self.on_acknowledging: Callable[[Port], None] | None = None
+        """Called with a port when something was acknowledged to its peer, if it matters."""
         self._ports = ports
         self._dropped = dropped
         self._arrange = arrange
@@ -205,3 +207,5 @@ class Outbox:
             if awaits is not None:
                 awaits.on_awaited()
             source.acknowledge(received, pending_bytes)
+            if self.on_acknowledging is not None:
+                self.on_acknowledging(source)

@@ -19,6 +19,7 @@ from godwit.content.channel_messages import (
     ChannelUnsubscription,
 )
 from godwit.content.link_messages import (
+    EpochNews,
     LinkDecision,
     LinkMessage,
     LinkState,
@@ -145,7 +146,7 @@ class PeerReader:
                 handler.on_move_completed(port, message)
             elif type(message) is RoundTrips:
                 handler.on_round_trips(port, message)
-            elif isinstance(message, LinkState | LinkWave | LinkDecision):
+            elif isinstance(message, LinkState | LinkWave | LinkDecision | EpochNews):
                 handler.on_link_message(port, message)
             elif type(message) is StatusRequest:
                 handler.on_status_request(port, message)

@@ -40,6 +40,8 @@ from godwit.runtime.settings import Limits
 #: What a peer may send ahead of our acknowledgements, beyond our own window: a client's window,
 #: and one more write, which may be a large frame.
 UNACKNOWLEDGED_BYTES_SPARE = 4 * FRAME_BYTES_MAX
+#: What went wrong may be told at length by a peer.
+TROUBLE_MAX = 200
 
 
 class PortOwner(Protocol):
@@ -410,9 +412,9 @@ class ClientPort(Port):
 class LinkPort(Port):
     is_link = True
 
-    def __init__(self, owner: PortOwner, stream_id: str, name: str) -> None:
+    def __init__(self, owner: PortOwner, stream_id: str, hop: Neighbour) -> None:
         super().__init__(owner, stream_id)
-        self.hop: Neighbour = Neighbour(name)
+        self.hop: Neighbour = hop
         self.kind = LinkKind.PRIMARY
         self.dialled_at = ""
         """The name or address that this broker has dialled, if it has."""
@@ -420,6 +422,10 @@ class LinkPort(Port):
         """Set when the link is up, or refused."""
         self.refusal: str | None = None
         """Why the link is refused, if it is."""
+        self.awaits_news = False
+        """Its epoch is not known here: the neighbour will tell (node_epochs.py)."""
+        self.trouble = ""
+        """Why the last call of this broker has failed, if it is the one that calls."""
         self.has_restarted = False
         """The neighbour has failed at least once since the link was opened."""
         self.kept: list[bytes] | None = None
@@ -428,6 +434,10 @@ class LinkPort(Port):
     @property
     def _return_s(self) -> float:
         return self._limits.link_s
+
+    def _on_not_returned(self) -> None:
+        reason = f"did not come back within {self._return_s:g} s"
+        self._owner.remove(self, because(reason, self.trouble))
 
     def restart(self, stream_id: str) -> None:
         """The neighbour has lost the stream: keep what it may not have passed on.
@@ -465,6 +475,11 @@ class LinkPort(Port):
         super().flush()
         if self.connection is None and self.stream.pending_bytes > self._limits.link_queue_bytes:
             self._give_up("was away, and its queue is full")
+
+
+def because(reason: str, trouble: str) -> str:
+    """Why a link is given up, and what went wrong last, if that is known."""
+    return f"{reason}: {trouble[:TROUBLE_MAX]}" if trouble else reason
 
 
 def _is_counted(frame: bytes) -> bool:

@@ -25,6 +25,7 @@ import msgspec
 
 from godwit.errors import GodwitError, UsageError
 from godwit.protocol.addresses import address, why
+from godwit.runtime.broker_orders import LEFT
 from godwit.runtime.settings import BrokerSettings, NetworkSettings, dump_network
 
 #: What a broker prints when it accepts clients, answers over HTTP, and its links are up.
@@ -36,8 +37,12 @@ STOP_S = 15.0
 
 
 class Processes:
-    def __init__(self, network: NetworkSettings, *, log_level: str = "warning") -> None:
+    def __init__(
+        self, network: NetworkSettings, *, log_level: str = "warning", supervised: bool = False
+    ) -> None:
+        """`supervised`: the caller starts brokers again that end."""
         self._log_level = log_level
+        self.is_supervised = supervised
         self._listeners: dict[str, socket.socket] = {}
         network.trace.check()
         try:
@@ -103,6 +108,8 @@ class Processes:
             sys.executable, "-m", "godwit", "broker", "--leash", "--config", str(self._file),
             "--id", broker, "--log-level", self._log_level,
         ]  # fmt: skip
+        if self.is_supervised:
+            command.append("--supervised")
         listener = self._listeners.pop(broker, None)
         if listener is not None:
             command += ["--listen-fd", str(listener.fileno())]
@@ -164,21 +171,39 @@ class Processes:
     async def leave(self, broker: str) -> int:
         """Stop a broker for good, gracefully; the answer is its exit code.  Drain it first."""
         code = await self.kill(broker, signal.SIGTERM)
-        brokers = [each for each in self.network.broker if each.id != broker]
-        self.network = msgspec.structs.replace(self.network, broker=brokers)
-        self._file.write_text(dump_network(self.network))
+        self.take_out(broker)
         return code
 
+    def take_out(self, broker: str) -> None:
+        """A broker has left for good: the network is one without it and its links."""
+        brokers = [
+            msgspec.structs.replace(each, links=[link for link in each.links if link != broker])
+            for each in self.network.broker
+            if each.id != broker
+        ]
+        if not brokers:
+            return
+        self.network = msgspec.structs.replace(self.network, broker=brokers)
+        self._file.write_text(dump_network(self.network))
+
     async def first_end(self) -> str:
-        """Wait until a broker ends by itself; the answer says which."""
+        """Wait until a broker ends by itself, and not for good; the answer says which."""
         ends = {
             asyncio.create_task(process.wait()): broker for broker, process in self._running.items()
         }
         try:
-            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            return ", ".join(
-                f"broker {ends[task]} ended with code {task.result()}" for task in done
-            )
+            while True:
+                done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                failed = {ends.pop(task): task.result() for task in done}
+                for broker in [broker for broker, code in failed.items() if code == LEFT]:
+                    self._forget(broker, self._running[broker])
+                    self.take_out(broker)
+                    del failed[broker]
+                if failed or not ends:
+                    texts = [
+                        f"broker {name} ended with code {code}" for name, code in failed.items()
+                    ]
+                    return ", ".join(texts) or "all brokers have left"
         finally:
             for task in ends:
                 task.cancel()

@@ -16,29 +16,29 @@ from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from godwit.broker.stimuli import Neighbour
-from godwit.content.messages import Publication, Sweep
+from godwit.content.messages import Last, Publication, Sweep
 from godwit.runtime.peer_reader import MessageHandler
 from godwit.runtime.port import UNACKNOWLEDGED_BYTES_SPARE, Port
 
 #: A message, the links it has crossed, and the bytes it came as.
-Held: TypeAlias = tuple[Publication | Sweep, int, bytes]
+Held: TypeAlias = tuple[Publication | Sweep | Last, int, bytes]
 
 
 class Recovery:
-    def __init__(self, expected: AbstractSet[Neighbour], *, window_bytes: int) -> None:
-        """`expected` may change meanwhile: neighbours join and leave."""
+    def __init__(self, *, window_bytes: int) -> None:
         self.clients_are_back = False
         self.has_taken_too_long = False
-        self._expected = expected
         self._limit_bytes = window_bytes + UNACKNOWLEDGED_BYTES_SPARE
         self._held: dict[Port, list[Held]] = {}
         self._held_bytes: dict[Port, int] = {}
 
-    def is_over(self, linked: set[Neighbour], *, is_complete: bool) -> bool:
+    def is_over(
+        self, expected: AbstractSet[Neighbour], linked: set[Neighbour], *, is_complete: bool
+    ) -> bool:
         """`is_complete`: has every linked neighbour completed its resync?"""
         if self.has_taken_too_long:
             return True
-        return self.clients_are_back and is_complete and self._expected <= linked
+        return self.clients_are_back and is_complete and expected <= linked
 
     def hold(self, source: Port, held: Held) -> None:
         self._held.setdefault(source, []).append(held)

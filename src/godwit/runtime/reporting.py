@@ -15,6 +15,7 @@ from godwit.http.http_client import HttpClient
 from godwit.protocol.backoff import Backoff
 from godwit.protocol.supervision import Supervisor
 from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.broker_orders import BrokerOrders
 
 log = logging.getLogger("godwit.reporting")
 
@@ -31,11 +32,13 @@ class Reporter:
         *,
         http: str | None,
         location: GeoPoint | None,
+        orders: BrokerOrders | None = None,
     ) -> None:
         self._node = node
         self._caller = caller
         self._http = http
         self._location = location
+        self._orders = orders
         self._last_s = node.now_s()
         self._last_in = self._last_out = 0
         self._is_registered = False
@@ -53,7 +56,7 @@ class Reporter:
 
     async def _step(self) -> None:
         try:
-            wait_s = await (self._report() if self._is_registered else self._register())
+            answer = await (self._report() if self._is_registered else self._register())
         except RestError as error:
             if error.status != NOT_FOUND or not self._is_registered:
                 raise
@@ -61,16 +64,18 @@ class Reporter:
             return
         self._is_registered = True
         self._supervisor.recover()
-        await asyncio.sleep(wait_s)
+        if self._orders is not None:
+            self._orders.on_registered(answer.authority)
+        await asyncio.sleep(answer.report_s)
 
-    async def _register(self) -> float:
+    async def _register(self) -> coordinator_api.Registered:
         request = coordinator_api.RegisterBroker(
             self._node.name, self._node.broker.address, self._http, self._location
         )
-        return (await self._caller.call(coordinator_api.REGISTER_BROKER, request)).report_s
+        return await self._caller.call(coordinator_api.REGISTER_BROKER, request)
 
-    async def _report(self) -> float:
-        return (await self._caller.call(coordinator_api.LOAD_REPORT, self.report())).report_s
+    async def _report(self) -> coordinator_api.Registered:
+        return await self._caller.call(coordinator_api.LOAD_REPORT, self.report())
 
     def report(self) -> coordinator_api.LoadReport:
         """Bytes of channels in and out, and subscribers that are connected."""
@@ -87,6 +92,7 @@ class Reporter:
             bytes_out_per_s=(bytes_out - self._last_out) / elapsed_s,
             rates={} if channels is None else channels.rates_of(held, now_s),
             subscribers=held,
+            account=None if self._orders is None else self._orders.account(),
         )
         self._last_s, self._last_in, self._last_out = now_s, bytes_in, bytes_out
         return report

@@ -1,7 +1,8 @@
 """Processes that are started again whenever they end, but not for ever.
 
 A process that ends by itself, whatever its exit code, is started again at once; one that ends again
-soon, after a short wait.  One that needs more restarts than allowed within a time is given up.
+soon, after a short wait.  One that needs more restarts than allowed within a time is given up.  A
+broker that has left the network, by order of a coordinator, is not started again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from godwit.errors import GodwitError
 from godwit.protocol.backoff import backoff_s
+from godwit.runtime.broker_orders import LEFT
 
 log = logging.getLogger("godwit.restarting")
 
@@ -38,6 +40,9 @@ class Supervised(NamedTuple):
     start: Callable[[], Awaitable[None]]
     """Starts it and waits until it works; GodwitError if it ends before."""
 
+    on_left: Callable[[], None] | None = None
+    """Called when it has ended for good, if that is possible."""
+
 
 async def supervise(processes: Sequence[Supervised], limit: RestartLimit) -> str:
     """Start every process again that ends; return, and say why, when one is given up."""
@@ -55,7 +60,12 @@ async def _keep_running(process: Supervised, limit: RestartLimit) -> str:
     loop = asyncio.get_running_loop()
     restarts_s: deque[float] = deque()
     while True:
-        trouble = f"ended with {exit_text(await process.wait())}"
+        code = await process.wait()
+        if code == LEFT and process.on_left is not None:
+            process.on_left()
+            log.warning("left", extra={"what": process.name})
+            await asyncio.Event().wait()  # Until the others are stopped, too.
+        trouble = f"ended with {exit_text(code)}"
         while trouble:
             while restarts_s and loop.time() - restarts_s[0] > limit.within_s:
                 restarts_s.popleft()

@@ -6,6 +6,8 @@ to them, and exits.
 
 On SIGHUP it makes room for its successor: it hangs up without a goodbye.  All peers keep what they
 have for it, as if it had failed, and nothing is lost if the successor starts in time.
+
+A coordinator can order both (broker_orders.py).
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
+from godwit.broker.effects import CloseLink, DropLane, LinkEffect, OpenLink
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay import overlay
+from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.policies import offload, placement
 from godwit.policies.allocation.cbc import profiling_modules
 from godwit.protocol.addresses import address, url_address, why
@@ -33,6 +36,7 @@ from godwit.protocol.call import socket_opener
 from godwit.protocol.connection import Connection
 from godwit.runtime.admission import Admission
 from godwit.runtime.broker_node import BrokerNode
+from godwit.runtime.broker_orders import BrokerOrders
 from godwit.runtime.dialling import Dialler
 from godwit.runtime.live_meters import LiveMeters, resident_bytes
 from godwit.runtime.output_limiter import OutputLimiter
@@ -67,6 +71,12 @@ class BrokerServer:
         self.tracing = tracing_of(network, settings)
         self.node = make_node(network, settings, self.tracing)
         self.gateway = Gateway(self.node)
+        self.orders = BrokerOrders(
+            self.node,
+            self.gateway,
+            forget=self._forget,
+            has_coordinator=network.service_url("coordinator") is not None,
+        )
         self.node.on_link_effect = self._on_link_effect
         self.diallers = [
             self._dialler(link, network.dialled_address(link)) for link in settings.links
@@ -74,8 +84,8 @@ class BrokerServer:
         self._socket = listener
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._dialling: dict[str, asyncio.Task[None]] = {}
-        """Links that the router opened, by broker."""
+        self._dialling: dict[str | Neighbour, asyncio.Task[None]] = {}
+        """Links that this broker dials: those of its file by name or address, others by hop."""
         self._http: contextlib.AbstractAsyncContextManager[str] | None = None
         self.http_url: str | None = None
         self._services = contextlib.AsyncExitStack()
@@ -92,8 +102,9 @@ class BrokerServer:
     @property
     def troubles(self) -> list[str]:
         """Why this broker is not healthy: recovery, links that are down, here or elsewhere."""
-        links = [f"{d.where}: {d.trouble}" for d in self.diallers if d.trouble is not None]
-        dialled = {self.node.links.name_of(d.where) for d in self.diallers if d.trouble is not None}
+        troubled = [d for d in self.diallers if d.trouble is not None and not d.is_over]
+        links = [f"{d.where}: {d.trouble}" for d in troubled]
+        dialled = {self.node.links.name_of(d.where) for d in troubled}
         for missing in self.node.links.missing:
             if missing.behind != self.node.name:
                 links.append(f"{missing.name} is missing, behind {missing.behind}")
@@ -104,7 +115,8 @@ class BrokerServer:
         parts = self.node.broker.parts.missing
         links += [f"a gap for clients: {part.by} has given up {part.broker}" for part in parts]
         if self.node.is_draining:
-            links.append("being drained")
+            because = self.orders.because
+            links.append(f"being drained: {because}" if because else "being drained")
         return links
 
     async def __aenter__(self) -> Self:
@@ -119,7 +131,8 @@ class BrokerServer:
         self.node.start()
         if self.tracing is not None:
             self.tracing.start(self.node)
-        self._tasks = [asyncio.create_task(dialler.run()) for dialler in self.diallers]
+        for dialler in self.diallers:
+            self._dialling[dialler.where] = asyncio.create_task(dialler.run())
         await self._use_services()
         log.info("listening", extra={"broker": self.node.name, "url": self.url})
         return self
@@ -156,8 +169,8 @@ class BrokerServer:
             from godwit.http.serving import serve  # noqa: PLC0415
             from godwit.runtime.broker_http import application  # noqa: PLC0415
 
-            self._http = serve(application(self), *address(self.settings.http))
-            self.http_url = await self._http.__aenter__()
+            self._http = serve(application(self, self.orders), *address(self.settings.http))
+            self.http_url = self.orders.http_url = await self._http.__aenter__()
 
     async def _use_services(self) -> None:
         """Connect to the data cluster and the coordinator, if configured."""
@@ -177,31 +190,74 @@ class BrokerServer:
 
             caller = HttpClient(coordinator, secret=network.secret)
             self._services.push_async_callback(caller.close)
-            reporter = Reporter(node, caller, http=self.http_url, location=self.settings.location)
+            reporter = Reporter(
+                node,
+                caller,
+                http=self.http_url,
+                location=self.settings.location,
+                orders=self.orders,
+            )
             self._tasks.append(asyncio.create_task(reporter.run()))
 
     def _dialler(
-        self, link: str, where: tuple[str, int], kind: LinkKind = LinkKind.PRIMARY
+        self,
+        link: str,
+        where: tuple[str, int],
+        kind: LinkKind = LinkKind.PRIMARY,
+        lane: int = 0,
+        only_asks: bool = False,
     ) -> Dialler:
-        opener, secret = socket_opener(*where), self._network.secret
-        return Dialler(self.node, opener, where=link, secret=secret, kind=kind)
+        return Dialler(
+            self.node,
+            socket_opener(*where),
+            where=link,
+            secret=self._network.secret,
+            kind=kind,
+            lane=lane,
+            only_asks=only_asks,
+        )
 
     def _on_link_effect(self, effect: LinkEffect) -> None:
         """The router opens or closes a link; the end that asks for it dials."""
         match effect:
-            case OpenLink(broker=broker, address=url, kind=kind):
-                if Neighbour(broker) not in self.node.ports and broker not in self._dialling:
-                    dialler = self._dialler(broker, url_address(url), kind)
-                    self._dialling[broker] = asyncio.create_task(dialler.run())
+            case OpenLink(broker=broker, kind=kind, lane=lane, is_caller=True):
+                neighbour = Neighbour(broker, lane)
+                task = self._dialling.get(neighbour)
+                if neighbour not in self.node.ports and (task is None or task.done()):
+                    where = self._address_of(effect)
+                    dialler = self._dialler(broker, where, kind, lane, effect.only_asks)
+                    self._dialling[neighbour] = asyncio.create_task(dialler.run())
+            case OpenLink():
+                pass  # The other end dials.
             case CloseLink(neighbour=neighbour):
-                task = self._dialling.pop(neighbour.name, None)
+                task = self._dialling.pop(neighbour, None)
                 if task is not None:
                     task.cancel()
                 port = self.node.ports.get(neighbour)
                 if port is not None:
                     port.part("the link is closed")
+            case DropLane():
+                raise AssertionError("the node drops lanes itself")
             case _:
                 assert_never(effect)
+
+    def _forget(self, broker: str) -> None:
+        """A neighbour has left for good: do not call it, and do not miss it."""
+        links = self.node.links
+        neighbour = Neighbour(broker, links.lane)
+        for dialler in [d for d in self.diallers if links.name_of(d.where) == broker]:
+            self.diallers.remove(dialler)
+            self._dialling.pop(dialler.where).cancel()
+        opened = self._dialling.pop(neighbour, None)
+        if opened is not None:
+            opened.cancel()
+        if neighbour in links.expected and neighbour not in self.node.ports:
+            links.expect_no_longer(neighbour)
+
+    def _address_of(self, effect: OpenLink) -> tuple[str, int]:
+        if effect.address:
+            return url_address(effect.address)
+        return self._network.dialled_address(effect.broker)
 
     async def linked(self) -> None:
         """Wait until every link that this broker dials has been up."""
@@ -253,7 +309,9 @@ def make_node(
     broker = Broker(
         settings.id,
         # Links are added when they are up.
-        routing=overlay(network.overlay)(Place(settings.id, expected=expected)),
+        routing=EpochRouting(
+            Place(settings.id, expected=expected), overlay(network.overlay), overlay
+        ),
         modules=modules,
         meters=LiveMeters(
             output_bandwidth_bytes_s=bandwidth,

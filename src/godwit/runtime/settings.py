@@ -38,6 +38,7 @@ and at the top, if they run elsewhere: `datacluster` and `coordinator`, each htt
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -229,7 +230,7 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
         for service in self.services.tables:
-            address(self.services.listen(service))
+            _check_address(f"[services.{service}]: listen", self.services.listen(service))
         for url in (self.datacluster, self.coordinator):
             if url is not None:
                 from godwit.http.http_client import server_url  # noqa: PLC0415  Slow, used by few.
@@ -238,22 +239,26 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         ids = [broker.id for broker in self.broker]
         if len(set(ids)) != len(ids):
             twice = next(id for id in ids if ids.count(id) > 1)
-            raise UsageError(f"broker ids are unique, and there are two brokers {twice!r}")
+            raise UsageError(f"two brokers have the id {twice!r}; give each an id of its own")
         for broker in self.broker:
-            host, _ = address(broker.listen)
+            where = f"broker {broker.id!r}"
+            host, _ = _check_address(f"{where}: listen", broker.listen)
             if broker.address is not None:
-                address(broker.address)
+                _check_address(f"{where}: address", broker.address)
             elif host in EVERYWHERE and self._moves_clients is not None:
                 raise UsageError(
                     f"broker {broker.id!r} listens on {broker.listen}, and {self._moves_clients}"
                     " that are sent there need its `address`"
                 )
             if broker.http is not None:
-                address(broker.http)
+                _check_address(f"{where}: http", broker.http)
             for link in broker.links:
-                self.link_address(link)
-        if self.overlay == "tree" and not self._is_forest:
-            raise UsageError("the links form a cycle, and the overlay is a tree")
+                self._check_link(f"{where}: links", link)
+        if self.overlay == "tree" and (cycle := self._cycle):
+            raise UsageError(
+                f"the links form a cycle, and the overlay is a tree: {' - '.join(cycle)};"
+                " remove one of these links, and name each link at one end only"
+            )
         if self.balancing is not None:
             self._check_balancing()
 
@@ -335,9 +340,17 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         links = [(b.id, to) for b in self.broker for to in b.links if to in known]
         return topology(ids, links)
 
+    def _check_link(self, where: str, link: str) -> None:
+        try:
+            self.link_address(link)
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
+
     @property
-    def _is_forest(self) -> bool:
+    def _cycle(self) -> list[str]:
+        """The brokers of a cycle, from one of them back to it; none if the links are a forest."""
         root = {broker.id: broker.id for broker in self.broker}
+        linked: dict[str, list[str]] = {id: [] for id in root}
 
         def root_of(id: str) -> str:
             while root[id] != id:
@@ -347,12 +360,31 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         for broker in self.broker:
             for link in broker.links:
                 if link not in root:
-                    continue
+                    continue  # An address.
                 a, b = root_of(broker.id), root_of(link)
                 if a == b:
-                    return False
+                    return [*_way(linked, broker.id, link), broker.id]
                 root[a] = b
-        return True
+                linked[broker.id].append(link)
+                linked[link].append(broker.id)
+        return []
+
+
+def _way(linked: Mapping[str, Sequence[str]], source: str, target: str) -> list[str]:
+    """The brokers from one to the other, which are linked."""
+    ways = [[source]]
+    for way in ways:
+        if way[-1] == target:
+            return way
+        ways += [[*way, each] for each in linked[way[-1]] if each not in way[-2:]]
+    raise AssertionError("they are not linked")
+
+
+def _check_address(where: str, text: str) -> tuple[str, int]:
+    try:
+        return address(text)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 def load_network(path: Path) -> NetworkSettings:

@@ -69,6 +69,11 @@ class ChannelHost(Protocol):
     def limits(self) -> SessionLimits: ...
 
     @property
+    def is_draining(self) -> bool:
+        """New sessions are refused."""
+        ...
+
+    @property
     def channels(self) -> LiveChannels | None:
         """None without a data cluster."""
         ...
@@ -105,6 +110,9 @@ class Gateway:
     async def _login(self, request: Login) -> LoggedIn:
         channels, limits = self._channels(), self._host.limits
         former = self._of_user.get(request.user)
+        if self._host.is_draining and former is None:
+            reason = f"broker {self._host.name} is being drained; log in at another broker"
+            raise RestError(503, reason, retry_after_s=AGAIN_S)
         if former is not None:
             self._end(former, "another one in its place")
         if self.sessions >= limits.connections_max:

@@ -3,12 +3,15 @@
 simulator.py         topology, clients, run; brokers and links that come and go
 simulated_broker.py  one broker between modelled CPU and output
 servers.py           a server with a queue: matching engine, output
+queues.py            what waits in the queues of a broker, and leaves it
 wires.py             one direction of a link
 agenda.py            virtual time
 resources.py         the resources of a broker and of a link
 simulated_client.py  an application
 simulated_move.py    moves of a client
 homes.py             the connection of a client to a broker
+simulated_reshaping.py  changes the shape of the network
+simulated_hold.py    what a broker holds meanwhile
 broker_drain.py      empties a broker and lets it leave
 forking.py           continues one simulation in several ways
 faults.py            crashes, pauses, delays, partitions

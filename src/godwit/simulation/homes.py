@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from godwit.broker.stimuli import ClientArrived, ClientLeft, LocalClient, Received
+from godwit.client.deliveries import DeliveryMarks
 from godwit.content.messages import Message, Notice, Publication
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.simulated_broker import SimulatedBroker
@@ -43,8 +44,9 @@ class Home:
         self,
         on_notice: Callable[[Notice], None],
         on_publication: Callable[[Publication, int], None] | None = None,
+        marks: DeliveryMarks | None = None,
     ) -> None:
-        self._node.attach(self._client, on_notice, on_publication)
+        self._node.attach(self._client, on_notice, on_publication, marks)
 
     def arrive(self, source: str, session: str) -> None:
         """The client has completed its move from `source` to this broker."""

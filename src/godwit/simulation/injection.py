@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.stimuli import Neighbour
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.faults import BrokerPause, Crash, Delay, Fault, Partition, Restart
 from godwit.simulation.simulated_broker import SimulatedBroker
@@ -27,7 +26,7 @@ def inject(
         case BrokerPause(broker=broker, for_s=for_s):
             nodes[broker].pause(agenda.now_s + for_s)
         case Delay(link=(a, b), for_s=for_s, extra_s=extra_s):
-            for wire in (_wire(nodes, a, b), _wire(nodes, b, a)):
+            for wire in (*_wires(nodes, a, b), *_wires(nodes, b, a)):
                 wire.slow_until_s = max(wire.slow_until_s, agenda.now_s + for_s)
                 wire.extra_s = max(wire.extra_s, extra_s)
         case Partition(brokers=brokers, for_s=for_s):
@@ -37,8 +36,10 @@ def inject(
             assert_never(fault)
 
 
-def _wire(nodes: Nodes, sender: str, to: str) -> Wire:
-    return nodes[sender].neighbours[Neighbour(to)].wire
+def _wires(nodes: Nodes, sender: str, to: str) -> list[Wire]:
+    """The wires from one broker to another, one for each lane."""
+    ports = nodes[sender].neighbours.items()
+    return [port.wire for neighbour, port in ports if neighbour.name == to]
 
 
 def _wires_between(nodes: Nodes, brokers: frozenset[str]) -> Iterator[Wire]:

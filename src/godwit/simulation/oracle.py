@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from godwit.content.filters import Filter
 from godwit.content.messages import (
@@ -33,6 +33,11 @@ from godwit.content.values import Record
 from godwit.simulation.observers import DropReason, Observer
 
 VIOLATIONS_KEPT_MAX = 100
+
+#: The attributes that a filter wants to equal one string, with that string.
+Texts: TypeAlias = tuple[tuple[str, str], ...]
+#: Clients, with the subscriptions that a publication is owed to.
+Owed: TypeAlias = dict[str, tuple[SubscriptionId, ...]]
 
 
 class ViolationKind(Enum):
@@ -74,12 +79,12 @@ class _Asked:
 
     def __init__(self) -> None:
         self.interests: dict[SubscriptionId, _Interest] = {}
-        self._owed: dict[str, tuple[SubscriptionId, ...]] | None = None
+        self._owed: Owed | None = None
 
     def changed(self) -> None:
         self._owed = None
 
-    def owed(self) -> dict[str, tuple[SubscriptionId, ...]]:
+    def owed(self) -> Owed:
         """Clients that may receive what it matches, with the subscriptions it is owed to."""
         if self._owed is None:
             self._owed = {}
@@ -94,7 +99,7 @@ class _Note(NamedTuple):
     """Clients that may still receive a publication, with the subscriptions it is owed to."""
 
     published_s: float
-    owed: dict[str, tuple[SubscriptionId, ...]]
+    owed: Owed
 
 
 @dataclass(slots=True)
@@ -103,6 +108,18 @@ class _Publisher:
 
     notes: dict[int, _Note] = field(default_factory=dict)
     last_sequence: dict[str, int] = field(default_factory=dict)
+
+
+def texts_of(filter: Filter) -> Texts:
+    return tuple(filter.fixed_texts)
+
+
+def _add(owed: Owed, wanted: Owed) -> None:
+    if wanted.keys().isdisjoint(owed):
+        wanted.update(owed)
+    else:
+        for client, ids in owed.items():
+            wanted[client] = wanted.get(client, ()) + ids
 
 
 class Oracle(Observer):
@@ -119,8 +136,9 @@ class Oracle(Observer):
         self._violations_kept_max = violations_kept_max
         self._interests: dict[SubscriptionId, _Interest] = {}
         self._leaving: deque[tuple[float, SubscriptionId]] = deque()
-        # Equal filters are evaluated once; there is no other optimisation.
-        self._asked: dict[bool, dict[Filter, _Asked]] = {False: {}, True: {}}
+        # Equal filters are evaluated once, and filters that fix the same strings only if the
+        # publication has these; there is no other optimisation.
+        self._asked: dict[bool, dict[Texts, dict[Filter, _Asked]]] = {False: {}, True: {}}
         self._subscriptions_of: dict[str, set[SubscriptionId]] = {}
         self._publishers: dict[str, _Publisher] = {}
         """By incarnation."""
@@ -135,7 +153,8 @@ class Oracle(Observer):
         asked.changed()
 
     def _asked_for(self, filter: Filter) -> _Asked:
-        return self._asked[is_control_filter(filter)].setdefault(filter, _Asked())
+        same_texts = self._asked[is_control_filter(filter)].setdefault(texts_of(filter), {})
+        return same_texts.setdefault(filter, _Asked())
 
     def on_in_effect(self, client: str, id: SubscriptionId, now_s: float) -> None:
         interest = self._interests.get(id)
@@ -196,20 +215,23 @@ class Oracle(Observer):
             del asked.interests[id]
             asked.changed()
             if not asked.interests:
-                del self._asked[is_control_filter(interest.filter)][interest.filter]
+                plane = self._asked[is_control_filter(interest.filter)]
+                texts = texts_of(interest.filter)
+                del plane[texts][interest.filter]
+                if not plane[texts]:
+                    del plane[texts]
 
-    def _wanted(self, content: Record) -> dict[str, tuple[SubscriptionId, ...]]:
+    def _wanted(self, content: Record) -> Owed:
         """Clients that may receive such a publication, with the subscriptions it is owed to."""
-        wanted: dict[str, tuple[SubscriptionId, ...]] = {}
-        for filter, asked in self._asked[is_control_content(content)].items():
-            if not filter.matches_checked(content):
-                continue
-            owed = asked.owed()
-            if wanted.keys().isdisjoint(owed):
-                wanted.update(owed)
+        wanted: Owed = {}
+        for texts, filters in self._asked[is_control_content(content)].items():
+            for attribute, text in texts:
+                if content.get(attribute) != text:
+                    break
             else:
-                for client, ids in owed.items():
-                    wanted[client] = wanted.get(client, ()) + ids
+                for filter, asked in filters.items():
+                    if filter.matches_checked(content):
+                        _add(asked.owed(), wanted)
         return wanted
 
     def on_delivered(

@@ -8,21 +8,22 @@ modelled matching delay has passed.  That is the same as calling it at the end: 
 engine, so nothing changes its tables in between.  The output queues share the broker's bandwidth,
 in order of arrival, control before normal; the outputs of one message leave back to back, the
 copies for local clients last.  A copy leaves with its last byte; those that leave within
-COPIES_TOGETHER_S arrive together, with the last of them.
+COPIES_TOGETHER_S (queues.py) arrive together, with the last of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeVar, assert_never
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import (
     CloseLink,
     Deliver,
     DriverEffect,
+    DropLane,
     Effect,
+    EpochFlipped,
     LinkEffect,
     NameContested,
     NameGranted,
@@ -39,10 +40,8 @@ from godwit.broker.effects import (
 from godwit.broker.invariants import check_step
 from godwit.broker.modules import PolicyModule
 from godwit.broker.stimuli import (
-    ClientArrived,
     ClientLeft,
-    LinkDown,
-    LinkUp,
+    EpochStimulus,
     LocalClient,
     Module,
     Neighbour,
@@ -52,39 +51,35 @@ from godwit.broker.stimuli import (
     Started,
     TimerFired,
 )
+from godwit.client.deliveries import DeliveryMarks
 from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import DropReason, Observer, cares
+from godwit.simulation.queues import (
+    Aside,
+    Incoming,
+    InOrder,
+    NeighbourPort,
+    Outgoing,
+    carried,
+    copies_of,
+)
 from godwit.simulation.resources import BrokerResources
 from godwit.simulation.servers import Server, goes_first
+from godwit.simulation.simulated_hold import SimulatedHold
 from godwit.simulation.wires import Wire
 
-#: What keeps its place behind messages, and takes the engine no time.
-InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown
-#: What a module waits for: behind the message in the engine, before all others.
-Aside: TypeAlias = TimerFired | Pinged | OperatorCommand
-#: What waits for the engine, with its size in bytes and its time of arrival.
-Incoming: TypeAlias = tuple[Received | InOrder | Aside, int, float]
-#: One event for each copy would be exact, and slow where copies take microseconds.
-COPIES_TOGETHER_S = 0.001
-#: What leaves by the output.
-Outgoing: TypeAlias = Send | Deliver | Notify
-
-
-@dataclass(frozen=True, slots=True)
-class NeighbourPort:
-    wire: Wire
-    arrive: Callable[[Received, float], None]
+T = TypeVar("T")
 
 
 class SimulatedBroker:
     # Slots, here and in Server: a message finds its broker out of the cache, and they are the
     # shorter way to what it needs.
     __slots__ = (
-        "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes", "_hop",
+        "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes",
         "_matching_delay_s", "_observer", "_on_link_effect", "_output", "_reads_delays",
         "_resources", "_round_trip_s", "_wants_matched", "broker", "clients", "gaps", "has_left",
-        "is_up", "last_delivered", "movers", "name", "neighbours", "queued_bytes",
+        "hold", "is_up", "last_delivered", "marks", "movers", "name", "neighbours", "queued_bytes",
         "queued_bytes_max",
     )  # fmt: skip
 
@@ -112,7 +107,9 @@ class SimulatedBroker:
         self.neighbours: dict[Neighbour, NeighbourPort] = {}
         self.clients: dict[LocalClient, Callable[[Notice], None]] = {}
         self.movers: dict[LocalClient, Callable[[Publication, int], None]] = {}
-        """Clients that move or have moved: they check each publication for duplicates."""
+        """Clients that move: each takes its publications by itself."""
+        self.marks: dict[LocalClient, DeliveryMarks] = {}
+        """Clients that have moved here: each publication is checked for duplicates."""
         self._departing: set[LocalClient] = set()
         self.last_delivered: dict[str, int] = {}
         """The last sequence number of each publisher that reached local clients."""
@@ -120,7 +117,7 @@ class SimulatedBroker:
         """Gaps that the clients were told of; simulated clients do nothing about it."""
         self.queued_bytes = 0
         self.queued_bytes_max = 0
-        self._hop = Neighbour(broker.name)
+        self.hold = SimulatedHold()
         self._access = access
         self._agenda = agenda
         self._resources = resources
@@ -193,10 +190,11 @@ class SimulatedBroker:
             if isinstance(received, Received):
                 self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
         for effect, *_ in self._output.clear():
-            self._observer.on_dropped(self.name, _carried(effect), DropReason.CRASHED)
+            self._observer.on_dropped(self.name, carried(effect), DropReason.CRASHED)
         for unfinished, *_ in self._agenda.cancel(self._is_still_sending):
-            self._observer.on_dropped(self.name, _carried(unfinished), DropReason.CRASHED)
+            self._observer.on_dropped(self.name, carried(unfinished), DropReason.CRASHED)
         self.queued_bytes = 0
+        self.hold.clear()
 
     def restart(self, broker: Broker) -> None:
         assert not self.is_up, f"{self.name} is up already"
@@ -217,14 +215,16 @@ class SimulatedBroker:
         client: LocalClient,
         on_notice: Callable[[Notice], None],
         on_publication: Callable[[Publication, int], None] | None,
+        marks: DeliveryMarks | None = None,
     ) -> None:
-        """Without `on_publication`, publications go to the observers, many clients at a time."""
+        """Without `on_publication`, publications go to the observers, many clients at a time.
+
+        Those that are not new by the client's `marks` do not.
+        """
         self._departing.discard(client)
         self.clients[client] = on_notice
-        if on_publication is None:
-            self.movers.pop(client, None)
-        else:
-            self.movers[client] = on_publication
+        _set(self.movers, client, on_publication)
+        _set(self.marks, client, marks)
 
     def depart(self, client: LocalClient) -> None:
         """Deliver nothing more to a client; its session ends with `ClientLeft`."""
@@ -240,6 +240,8 @@ class SimulatedBroker:
             self._observer.on_dropped(self.name, received.message, reason)
             return
         message = received.message
+        if self.hold.is_changing and self.hold.takes(received, self.broker):
+            return
         if self.queued_bytes and self._is_too_much(message):
             self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
             return
@@ -318,9 +320,22 @@ class SimulatedBroker:
                 return  # It has come back.
             self._departing.remove(stimulus.client)
             del self.clients[stimulus.client]  # Not of movers: copies may still be queued for it.
-        self._perform(self.broker.handle(stimulus, now_s=now_s), now_s, 0)
+        if isinstance(stimulus, EpochStimulus):
+            effects = self.hold.change_epoch(self.broker, stimulus, now_s)
+        else:
+            effects = self.broker.handle(stimulus, now_s=now_s)
+        self._perform(effects, now_s, 0)
         if isinstance(stimulus, InOrder):
             self._read_subscription_count()
+
+    def drop_lane(self, lane: int) -> list[NeighbourPort]:
+        """An epoch is over: send nothing there any more, and handle what waited for its end."""
+        self.hold.read_phase(self.broker)
+        dropped = [neighbour for neighbour in self.neighbours if neighbour.lane == lane]
+        ports = [self.neighbours.pop(neighbour) for neighbour in dropped]
+        for received in self.hold.drop_lane(lane):
+            self.arrive(received, self._agenda.now_s)
+        return ports
 
     def _perform(self, effects: Sequence[Effect], done_s: float, publication_bytes: int) -> None:
         """Perform effects; a publication among them has `publication_bytes`."""
@@ -348,7 +363,7 @@ class SimulatedBroker:
             else:
                 self._occupy(size)
                 self.broker.meters.on_queued(size)
-                output.wait((effect, size, done_s), goes_first(_carried(effect)), done_s)
+                output.wait((effect, size, done_s), goes_first(carried(effect)), done_s)
         if is_free:
             output.free_at_s = start_s
 
@@ -371,7 +386,9 @@ class SimulatedBroker:
                 self._observer.on_decision(self.name, policy, decision, done_s)
             case NameGranted() | NameLost() | NameContested():
                 raise AssertionError("simulated clients claim no names")
-            case OpenLink() | CloseLink():
+            case EpochFlipped():
+                pass  # Simulated brokers do not fail in a way that lets clients send again.
+            case OpenLink() | CloseLink() | DropLane():
                 self._agenda.plan(done_s, self._on_link_effect, self.name, effect)
             case _:
                 assert_never(effect)
@@ -414,11 +431,12 @@ class SimulatedBroker:
             except KeyError:
                 pass  # The link was closed while the message waited.
             else:
-                received = Received(effect.message, self._hop, effect.hops)
+                received = Received(effect.message, port.hop, effect.hops)
                 self._agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
         elif type(effect) is Deliver:
             copies = len(effect.to)
-            self._send_copies(effect, start_s, departs_s)
+            for some, left_s in copies_of(effect, start_s, departs_s):
+                self._agenda.plan(self._access.arrival_s(left_s), self._deliver, some, left_s)
         else:
             self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
         broker = self.broker
@@ -429,36 +447,25 @@ class SimulatedBroker:
             delay_s.add(departs_s - ready_s)
         return departs_s
 
-    def _send_copies(self, deliver: Deliver, start_s: float, departs_s: float) -> None:
-        """Plan the arrivals of the copies, the last of which departs at `departs_s`."""
-        to, publication, hops = deliver.to, deliver.publication, deliver.hops
-        count, busy_s, arrival_s = len(to), departs_s - start_s, self._access.arrival_s
-        if busy_s > COPIES_TOGETHER_S:
-            together = max(1, int(COPIES_TOGETHER_S / busy_s * count))
-            for last in range(together, count, together):
-                some = Deliver(to[last - together : last], publication, hops)
-                left_s = start_s + busy_s * last / count
-                self._agenda.plan(arrival_s(left_s), self._deliver, some, left_s)
-            deliver = Deliver(to[(count - 1) // together * together :], publication, hops)
-        self._agenda.plan(arrival_s(departs_s), self._deliver, deliver, departs_s)
-
     def _answer(self, notify: Notify, _departed_s: float) -> None:
         receive = self.clients.get(notify.to)
         if receive is not None:  # Else the client has left.
             receive(notify.notice)
 
     def _deliver(self, deliver: Deliver, _departed_s: float) -> None:
-        clients: Sequence[LocalClient] = deliver.to
-        self.last_delivered[deliver.publication.publisher] = deliver.publication.sequence
-        if self.movers:
-            moving = [client for client in clients if client in self.movers]
-            clients = [client for client in clients if client not in self.movers]
-            for client in moving:
-                self.movers[client](deliver.publication, deliver.hops)
-        if clients:
-            names = [client.name for client in clients]
-            now_s = self._agenda.now_s
-            self._observer.on_delivered(names, deliver.publication, deliver.hops, now_s)
+        publication, movers, marks = deliver.publication, self.movers, self.marks
+        self.last_delivered[publication.publisher] = publication.sequence
+        if movers or marks:
+            names = []
+            for client in deliver.to:
+                if client in movers:
+                    movers[client](publication, deliver.hops)
+                elif client not in marks or marks[client].is_new(publication):
+                    names.append(client.name)
+        else:
+            names = [client.name for client in deliver.to]
+        if names:
+            self._observer.on_delivered(names, publication, deliver.hops, self._agenda.now_s)
 
     def _occupy(self, size: int) -> None:
         self.queued_bytes += size
@@ -471,15 +478,19 @@ class SimulatedBroker:
         for port in self.neighbours.values():
             if action == port.arrive:
                 received, departs_s = args
-                return bool(received.last_hop == self._hop and departs_s > self._agenda.now_s)
+                hop = received.last_hop
+                is_ours = isinstance(hop, Neighbour) and hop.name == self.name
+                return bool(is_ours and departs_s > self._agenda.now_s)
         return False
+
+
+def _set(table: dict[LocalClient, T], client: LocalClient, value: T | None) -> None:
+    """The value of a client, or none."""
+    if value is None:
+        table.pop(client, None)
+    else:
+        table[client] = value
 
 
 def _ignore(*_what: object) -> None:
     """What still comes for a client that has left."""
-
-
-def _carried(effect: Outgoing | Received) -> Message | Notice:
-    if isinstance(effect, Send | Received):
-        return effect.message
-    return effect.publication if isinstance(effect, Deliver) else effect.notice

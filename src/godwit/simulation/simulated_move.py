@@ -104,7 +104,7 @@ class SimulatedMover:
                 case ToNew(message=message):
                     new.send(message)
                 case Hand(publication=publication, hops=hops):
-                    self.take(publication, hops)
+                    self._take(publication, hops)
                 case _:
                     assert_never(order)
         client.held.is_paused = move.holds_publications
@@ -129,10 +129,10 @@ class SimulatedMover:
                 client.on_subscription_in_effect(client.holdings.known_as(subscription.id))
         else:
             new.leave()
-        client.home.listen(client.receive, self.take)
+        client.home.listen(client.receive, marks=self._deliveries)
         client.on_settled()
 
-    def take(self, publication: Publication, hops: int) -> None:
+    def _take(self, publication: Publication, hops: int) -> None:
         """Deliver a publication, unless it is a duplicate or the client's own (M2)."""
         assert self._deliveries is not None
         if self._deliveries.is_new(publication):

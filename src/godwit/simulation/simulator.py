@@ -23,13 +23,15 @@ from random import Random
 from typing import Any, TypeAlias, assert_never
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
+from godwit.broker.effects import CloseLink, DropLane, LinkEffect, OpenLink
 from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkDown, LinkKind, LinkUp, LocalClient, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay import Overlay
+from godwit.overlay import overlay as find_overlay
+from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.overlay.topology import Topology, topology
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.agenda import Action, Agenda
@@ -37,13 +39,14 @@ from godwit.simulation.faults import Fault
 from godwit.simulation.homes import Home
 from godwit.simulation.injection import inject
 from godwit.simulation.observers import Observer, Observers
+from godwit.simulation.queues import NeighbourPort
 from godwit.simulation.resources import (
     DEFAULT_LINK,
     DEFAULT_RESOURCES,
     BrokerResources,
     LinkOptions,
 )
-from godwit.simulation.simulated_broker import NeighbourPort, SimulatedBroker
+from godwit.simulation.simulated_broker import SimulatedBroker
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.wires import Wire
 
@@ -75,6 +78,10 @@ class Simulator:
         """`check` asserts the brokers' invariants after every step; benchmarks switch it off."""
         self.topology = topology
         """Changes when brokers and links come and go."""
+        self.lane = 0
+        """Of the links of this topology: the number of its epoch."""
+        self._asked: set[tuple[str, str, int]] = set()
+        """Brokers that wait for a link of the next epoch, the other broker, and the lane."""
         self.agenda = Agenda()
         self.clients: dict[str, SimulatedClient] = {}
         self._random = Random(seed)
@@ -87,7 +94,7 @@ class Simulator:
         self.brokers = {name: self._make_node(name) for name in topology.brokers}
         for name in topology.brokers:
             for neighbour in topology.neighbours(name):
-                self._connect(name, neighbour)
+                self._connect(name, neighbour, self.lane)
         for node in self.brokers.values():
             self.agenda.plan(0.0, node.start)
         for fault in faults:
@@ -147,26 +154,31 @@ class Simulator:
     def add_link(self, a: str, b: str, kind: LinkKind = LinkKind.PRIMARY) -> None:
         """Link two brokers; both notice it now."""
         nodes = self.node(a), self.node(b)
-        if Neighbour(b) in nodes[0].neighbours:
+        if Neighbour(b, self.lane) in nodes[0].neighbours:
             raise UsageError(f"brokers {a} and {b} are linked already")
         self.topology = topology(self.topology.brokers, {*self.topology.links, (a, b)})
+        self._link_up(a, b, self.lane, kind)
+
+    def _link_up(self, a: str, b: str, lane: int, kind: LinkKind) -> None:
         for name, other in ((a, b), (b, a)):
-            self._connect(name, other)
-        for node, other in zip(nodes, (b, a), strict=True):
-            node.arrive_in_order(LinkUp(Neighbour(other), kind))
+            self._connect(name, other, lane)
+        for name, other in ((a, b), (b, a)):
+            self.brokers[name].arrive_in_order(LinkUp(Neighbour(other, lane), kind))
 
     def remove_link(self, a: str, b: str) -> None:
         """Unlink two brokers; each notices it behind what the other has sent."""
         nodes = self.node(a), self.node(b)
-        if Neighbour(b) not in nodes[0].neighbours:
+        if Neighbour(b, self.lane) not in nodes[0].neighbours:
             raise UsageError(f"brokers {a} and {b} are not linked")
         links = {link for link in self.topology.links if set(link) != {a, b}}
         self.topology = topology(self.topology.brokers, links)
         for name, other in ((a, b), (b, a)):
-            port = self.brokers[name].neighbours.pop(Neighbour(other))
-            down = LinkDown(Neighbour(name))
-            at_s = port.wire.end_s(self.now_s)
-            self.agenda.plan(at_s, self.brokers[other].arrive_in_order, down)
+            port = self.brokers[name].neighbours.pop(Neighbour(other, self.lane))
+            self._plan_link_down(port)
+
+    def _plan_link_down(self, port: NeighbourPort) -> None:
+        """The other end notices behind what was sent that the link is closed."""
+        self.agenda.plan(port.wire.end_s(self.now_s), port.close, LinkDown(port.hop))
 
     def install(self, modules: Modules) -> None:
         """Start modules now, in brokers that were made without any."""
@@ -179,14 +191,28 @@ class Simulator:
         """A router opens or closes a link; both ends may ask for the same."""
         linked = self.node(broker).neighbours
         match effect:
-            case OpenLink(broker=other, kind=kind):
-                if Neighbour(other) not in linked:
+            case OpenLink(broker=other, kind=kind, lane=lane):
+                if lane != self.lane:
+                    self._open_lane(broker, other, lane, kind)
+                elif Neighbour(other, lane) not in linked:
                     self.add_link(broker, other, kind)
             case CloseLink(neighbour=neighbour):
                 if neighbour in linked:
                     self.remove_link(broker, neighbour.name)
+            case DropLane(lane=lane):
+                self._asked = {each for each in self._asked if (each[0], each[2]) != (broker, lane)}
+                for port in self.node(broker).drop_lane(lane):
+                    self._plan_link_down(port)
             case _:
                 assert_never(effect)
+
+    def _open_lane(self, broker: str, other: str, lane: int, kind: LinkKind) -> None:
+        """A link of the next epoch is up when both ends have begun to build it."""
+        if (other, broker, lane) in self._asked:
+            self._asked.remove((other, broker, lane))
+            self._link_up(broker, other, lane, kind)
+        else:
+            self._asked.add((broker, other, lane))
 
     def inject(self, fault: Fault) -> None:
         """Start a fault now, whatever its time says."""
@@ -235,7 +261,11 @@ class Simulator:
         bandwidth = self._resources_of(name).output_bandwidth_bytes_s
         return Broker(
             name,
-            routing=self._overlay(Place.of(name, self.topology.neighbours(name))),
+            routing=EpochRouting(
+                Place.of(name, self.topology.neighbours(name), self.lane),
+                self._overlay,
+                find_overlay,
+            ),
             modules=self._modules(name),
             meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=self.agenda.now_s),
         )
@@ -245,6 +275,8 @@ class Simulator:
             return self._resources
         return self._resources.get(name, DEFAULT_RESOURCES)
 
-    def _connect(self, sender: str, to: str) -> None:
-        port = NeighbourPort(Wire(self._link, self._random), self.brokers[to].arrive)
-        self.brokers[sender].neighbours[Neighbour(to)] = port
+    def _connect(self, sender: str, to: str, lane: int) -> None:
+        node = self.brokers[to]
+        wire, hop = Wire(self._link, self._random), Neighbour(sender, lane)
+        port = NeighbourPort(wire, node.arrive, node.arrive_in_order, hop)
+        self.brokers[sender].neighbours[Neighbour(to, lane)] = port

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from godwit.spark.java import java_home
@@ -27,7 +29,7 @@ def spark_session(
 
     `for_small` halves the time of small queries: Java compiles less, and Spark does not replan.
     """
-    java_options = f"-Dlog4j2.configurationFile={QUIET.as_uri()}"
+    java_options = f"-Dlog4j2.configurationFile={QUIET.as_uri()} -XX:+ExitOnOutOfMemoryError"
     if for_small:
         java_options += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     os.environ["JAVA_HOME"] = str(java_home())  # Overrides one that is too old.
@@ -57,3 +59,25 @@ def spark_session(
     # Logs errors that are raised anyway, with all of Spark's stack.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     return session
+
+
+def java_process(session: SparkSession) -> subprocess.Popen[bytes] | None:
+    """The Java process that this process has started for the session."""
+    gateway = session.sparkContext._gateway  # noqa: SLF001  There is no public way.
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    return process
+
+
+def forget_session() -> None:
+    """Make way for another session: the Java process of the last one has died.
+
+    pyspark keeps it in these variables, and would go on with it.
+    """
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is not None:
+        gateway.shutdown()
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+    SparkSession._activeSession = None  # noqa: SLF001

@@ -14,6 +14,7 @@ script_players.py     plays a script in the simulator or through broker processe
 random_runs.py        a random simulated run for each seed, checked by the oracle
 random_moves.py       ... in which clients move
 random_membership.py  ... in which brokers join and leave
+random_reshaping.py   ... in which the network changes its shape
 random_balancing.py   ... in which brokers balance their load
 random_content.py     random filters and records for them
 storms/               random live runs in which brokers and connections fail while clients move

@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from msgspec.structs import replace
 
+from godwit.broker.effects import LinkEffect, OpenLink
 from godwit.broker.modules import PolicyModule
-from godwit.broker.routing import Tables
-from godwit.broker.stimuli import Hop, Neighbour
+from godwit.broker.routing import EpochStatus, Tables
+from godwit.broker.stimuli import EpochStimulus, Hop, Neighbour
 from godwit.client import Client
 from godwit.client.broker_connection import FALL_BACK_S
 from godwit.errors import UsageError
+from godwit.migration.reshaping import ReshapingRecord, ReshapingStage, shape_of, topology_of
 from godwit.overlay.topology import Topology, chain
 from godwit.protocol.call import Opener
 from godwit.protocol.connection import Connection
@@ -76,6 +79,10 @@ class MemoryNetwork:
         self._absent = set(absent)
         self._dialling: dict[str, dict[str, asyncio.Task[None]]] = {}
         """For each running broker, the tasks that keep the links it dials."""
+        self._shape: Topology | None = None
+        """The shape that the network was given; the configuration does not change."""
+        self.lane = 0
+        """Of the links of the topology."""
 
     async def __aenter__(self) -> Self:
         for settings in self._network.broker:
@@ -103,7 +110,7 @@ class MemoryNetwork:
     @property
     def topology(self) -> Topology:
         """Brokers and links as they are now; one that has crashed is still among them."""
-        return self._network.topology
+        return self._shape or self._network.topology
 
     def tables(self) -> dict[str, Tables]:
         """The routing tables of the running brokers, by name."""
@@ -206,6 +213,25 @@ class MemoryNetwork:
         brokers = [replace(b, links=links) if b.id == broker else b for b in self._network.broker]
         self._network = replace(self._network, broker=brokers)
 
+    async def ask_epoch(self, broker: str, stimulus: EpochStimulus) -> EpochStatus:
+        """Ask a running broker for something, as a coordinator does over HTTP."""
+        await asyncio.sleep(self._latency_s())
+        node = self.nodes.get(broker)
+        if node is None:
+            raise ConnectionRefusedError(f"broker {broker} is not running")
+        return node.epochs.change(stimulus)
+
+    def plan_shape(self, target: Topology, change: str, epoch: int) -> ReshapingRecord:
+        """The record of a change to another tree of the same brokers."""
+        addresses = {name: self.url(name) for name in target.brokers}
+        shape = shape_of(target, epoch, addresses, follows=self.lane)
+        return ReshapingRecord(change=change, shape=shape)
+
+    def has_shape(self, record: ReshapingRecord) -> None:
+        """A change is over."""
+        if record.stage is ReshapingStage.DONE:
+            self._shape, self.lane = topology_of(record.shape), record.shape.epoch
+
     # -- failures ------------------------------------------------------------------------------
 
     def crash(self, broker: str) -> None:
@@ -214,6 +240,7 @@ class MemoryNetwork:
         for task in self._dialling.pop(broker).values():
             task.cancel()
         node.is_stopping = True
+        node.epochs.stop()
         if node.channels is not None:
             node.channels.abort()
         hang_up(node)
@@ -245,7 +272,17 @@ class MemoryNetwork:
     def _make_node(self, settings: BrokerSettings) -> BrokerNode:
         node = make_node(self._network, settings, modules=self._modules(settings.id))
         node.broker.address = self.url(settings.id)
+        node.on_link_effect = partial(self._on_link_effect, node)
         return node
+
+    def _on_link_effect(self, node: BrokerNode, effect: LinkEffect) -> None:
+        """The router opens a link."""
+        if not isinstance(effect, OpenLink) or not effect.is_caller or node.is_stopping:
+            return
+        neighbour = Neighbour(effect.broker, effect.lane)
+        task = self._dialling[node.name].get(_lane_key(effect.broker, effect.lane))
+        if neighbour not in node.ports and (task is None or task.done()):
+            self._dial(node.name, effect.broker, effect.lane, only_asks=effect.only_asks)
 
     def _start(self, broker: str) -> list[Dialler]:
         node = self.nodes[broker]
@@ -256,14 +293,21 @@ class MemoryNetwork:
             node.channels.start()
         return [self._dial(broker, link) for link in self._network.of(broker).links]
 
-    def _dial(self, broker: str, link: str) -> Dialler:
-        dialler = Dialler(self.nodes[broker], self._opener(link), where=link)
-        self._dialling[broker][link] = asyncio.create_task(dialler.run())
+    def _dial(self, broker: str, link: str, lane: int = 0, *, only_asks: bool = False) -> Dialler:
+        dialler = Dialler(
+            self.nodes[broker], self._opener(link), where=link, lane=lane, only_asks=only_asks
+        )
+        self._dialling[broker][_lane_key(link, lane)] = asyncio.create_task(dialler.run())
         return dialler
+
+
+def _lane_key(link: str, lane: int) -> str:
+    return f"{link}, lane {lane}" if lane else link
 
 
 async def _close(node: BrokerNode, reason: str) -> None:
     node.is_stopping = True
+    node.epochs.stop()
     if node.channels is not None:
         await node.channels.stop()
     for port in list(node.ports.values()):

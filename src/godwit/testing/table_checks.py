@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
 
 from godwit.broker.routing import Tables
 from godwit.broker.stimuli import Hop, LocalClient, Neighbour
@@ -14,24 +14,55 @@ _Homes: TypeAlias = dict[str, tuple[str, str]]
 """Id -> (client, its broker)."""
 
 
+class ClientHoldings(NamedTuple):
+    """What one client holds at its broker, by id."""
+
+    client: str
+    broker: str
+    advertisements: Collection[str]
+    subscriptions: Collection[str]
+
+
 def table_errors(
-    topology: Topology, tables: Mapping[str, Tables], sessions: Iterable[ClientSession]
+    topology: Topology,
+    tables: Mapping[str, Tables],
+    sessions: Iterable[ClientSession],
+    lane: int = 0,
 ) -> list[str]:
     """What is wrong in the tables of these brokers, in words; none if all are right.
 
     Each broker holds all advertisements, with the next hop on the way to the publisher.  It holds
     the subscriptions of its own clients and those that its neighbours have sent to it, no others.
     """
+    held = [
+        ClientHoldings(
+            session.name,
+            session.broker,
+            session.advertisements,
+            [each.id for each in session.subscriptions.values()],
+        )
+        for session in sessions
+    ]
+    return holding_errors(topology, tables, held, lane)
+
+
+def holding_errors(
+    topology: Topology,
+    tables: Mapping[str, Tables],
+    holdings: Iterable[ClientHoldings],
+    lane: int = 0,
+) -> list[str]:
+    """As `table_errors`; the links of the topology are on this lane."""
     advertised: _Homes = {}
     subscribed: _Homes = {}
-    for session in sessions:
-        home = session.name, session.broker
-        advertised |= {str(id): home for id in session.advertisements}
-        subscribed |= {str(held.id): home for held in session.subscriptions.values()}
+    for held in holdings:
+        home = held.client, held.broker
+        advertised |= {str(id): home for id in held.advertisements}
+        subscribed |= {str(id): home for id in held.subscriptions}
     wrong = []
     for broker, found in tables.items():
         expected: dict[str, Hop] = {
-            id: _next_hop(topology, broker, *home) for id, home in advertised.items()
+            id: _next_hop(topology, broker, *home, lane) for id, home in advertised.items()
         }
         if found.advertisements != expected:
             wrong.append(f"{broker} has advertisements {found.advertisements}, not {expected}")
@@ -41,7 +72,7 @@ def table_errors(
         expected = {id: LocalClient(name) for id, (name, at) in subscribed.items() if at == broker}
         for other in neighbours:
             told = tables[other].told.get(broker, []) if other in tables else []
-            expected |= dict.fromkeys(told, Neighbour(other))
+            expected |= dict.fromkeys(told, Neighbour(other, lane))
         if found.subscriptions != expected:
             wrong.append(f"{broker} has subscriptions {found.subscriptions}, not {expected}")
         unknown = sorted(expected.keys() - subscribed.keys())
@@ -49,7 +80,7 @@ def table_errors(
     return wrong
 
 
-def _next_hop(topology: Topology, broker: str, client: str, home: str) -> Hop:
+def _next_hop(topology: Topology, broker: str, client: str, home: str, lane: int) -> Hop:
     if broker == home:
         return LocalClient(client)
-    return Neighbour(topology.path(broker, home)[1])
+    return Neighbour(topology.path(broker, home)[1], lane)

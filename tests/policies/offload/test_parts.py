@@ -226,6 +226,20 @@ def test_after_a_session_what_was_measured_before_does_not_count() -> None:
     assert (first.output, last.output) == (0.2, 0.3)
 
 
+def test_what_was_measured_has_the_delay_of_the_windows_and_not_of_the_line() -> None:
+    metered = Metered()
+    for _ in range(5):
+        metered.window(0.5)
+    metered.averages.forget()
+    assert metered.averages.measured() == metered.averages.info(), "nothing else yet"
+    for delay_s in (0.01, 0.04):  # The first window had begun before.
+        metered.window(0.5, delay_s=delay_s)
+    assert metered.averages.info().matching_delay_s == pytest.approx(0.01), "one is an outlier"
+    measured = metered.averages.measured()
+    assert measured.matching_delay_s == pytest.approx(0.04)
+    assert measured.input_utilisation == pytest.approx(0.4)
+
+
 def test_a_window_is_read_once() -> None:
     """The meters have the same window until the next is complete."""
     meters = Meters(output_bandwidth_bytes_s=1000.0)

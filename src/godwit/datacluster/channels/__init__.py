@@ -11,7 +11,8 @@ subscription_table.py   the subscriptions of a channel in Spark
 snapshots.py            stored datasets as channels read them: an interface
 evaluation.py           a channel's query on Spark, one job for all subscriptions
 executions.py           executions in the catalog: inputs, state, outcome
-result_files.py         results on disk, a Parquet file for each execution
+result_files.py         results on disk, Parquet for each execution
+result_writing.py       writes them: small ones here, large ones by Spark's tasks
 result_rows.py          rows of these files as brokers receive them
 results.py              notices, pulls, and how long results are kept
 """

@@ -3,7 +3,7 @@
 Called by the server and by the scheduler.  Calls may come from any thread; a channel is executed by
 one of them at a time.
 
-    plan --> evaluate --> write --> commit --> on_results
+    plan --> evaluate, write --> commit --> on_results
 
 A crash before the commit leaves a planned execution, which is repeated.
 """
@@ -16,8 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from godwit.datacluster.catalog import Catalog
@@ -37,15 +35,19 @@ from godwit.datacluster.channels.executions import (
     Executions,
     Range,
 )
-from godwit.datacluster.channels.result_files import BYTES, ResultFiles, arranged
+from godwit.datacluster.channels.result_files import ResultFiles
+from godwit.datacluster.channels.result_writing import ResultWriter
 from godwit.datacluster.channels.results import ResultStore
 from godwit.datacluster.channels.snapshots import Snapshots
 from godwit.datacluster.channels.subscriptions import Subscriptions
 from godwit.datacluster.ddl.statements import ChannelStatement, CreateChannel, DropChannel
 from godwit.datacluster.model.channel import Channel
 from godwit.datacluster.sql.channel_query import check
+from godwit.spark.supervised import SupervisedSpark
 
 FOLDER = "results"
+#: An execution during which Spark has died so often is not tried again by itself.
+DEATHS_MAX = 3
 
 
 class ChannelSettings(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ class ChannelExplanation(msgspec.Struct, frozen=True):
 class ChannelService:
     def __init__(
         self,
-        spark: SparkSession,
+        spark: SupervisedSpark,
         catalog: Catalog,
         snapshots: Snapshots,
         folder: Path,
@@ -87,9 +89,7 @@ class ChannelService:
 
         In the thread that executes or drops.
         """
-        # Queries are small: adaptive execution costs more than it gains.
-        spark.conf.set("spark.sql.adaptive.enabled", "false")
-        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", str(BROADCAST_BYTES_MAX))
+        spark.prepare(_prepare)
         channel_tables.define(catalog)
         self._spark = spark
         self._snapshots = snapshots
@@ -99,8 +99,11 @@ class ChannelService:
         self._subscriptions = Subscriptions(catalog)
         self._executions = Executions(catalog)
         self._files = ResultFiles(folder / FOLDER)
+        self._writer = ResultWriter(self._files)
         self._results = ResultStore(catalog, self._files, self._subscriptions)
         self._evaluations: dict[int, Evaluation] = {}
+        self._generation = spark.generation
+        """Of the Spark session that has the evaluations."""
         self._running: dict[int, threading.Lock] = {}
         self._lock = threading.Lock()
         self._verifying = threading.Lock()
@@ -144,7 +147,7 @@ class ChannelService:
         self._definitions.require_free(channel.name)
         query = check(channel, self._snapshots.dataset)
         with self._verifying:
-            verify(self._spark, query)
+            verify(self._spark.session, query)
         batches = {
             source.dataset: self._snapshots.last_batch(source.dataset) for source in query.sources
         }
@@ -155,7 +158,7 @@ class ChannelService:
         with self._running_lock(known.id):
             self._definitions.remove(known.id)
             evaluation = self._evaluations.pop(known.id, None)
-            if evaluation is not None:
+            if evaluation is not None and self._spark.is_current(self._generation):
                 evaluation.close()
             self._files.remove_channel(known.id)
         self._on_results()  # Brokers tell their subscribers.
@@ -172,16 +175,51 @@ class ChannelService:
             execution = self._plan(known, now_s)
             if execution is None:
                 return None
+            if execution.deaths >= DEATHS_MAX:
+                return self._executions.recent(known.id, limit=1)[0]
             try:
                 self._run(known, execution, now_s)
             except Exception as error:  # noqa: BLE001  Other channels must go on.
-                self._executions.failed(execution, _sentence(error))
-                if known.id in self._evaluations:
-                    self._evaluations[known.id].forget_subscriptions()
+                self._on_failure(known, execution, error)
             outcome = self._executions.recent(known.id, limit=1)[0]
         if outcome.state == DONE and outcome.rows:
             self._on_results()
         return outcome
+
+    def _on_failure(self, known: KnownChannel, execution: Execution, error: Exception) -> None:
+        if self._spark.is_current(self._generation):
+            self._executions.failed(execution, _sentence(error))
+            if known.id in self._evaluations:
+                self._evaluations[known.id].forget_subscriptions()
+            return
+        deaths = execution.deaths + 1
+        reason = f"Spark's Java process has died {deaths} times during this execution"
+        if deaths >= DEATHS_MAX:
+            reason += (
+                f": the channel is stopped; `godwit channel resume {known.channel.name}` tries it"
+                f" again, `godwit channel skip {known.channel.name}` passes over it"
+            )
+        self._executions.failed(execution, reason, deaths=deaths)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing can be executed at present: Spark is being started again."""
+        return self._spark.trouble is not None
+
+    def resume(self, name: str) -> Execution | None:
+        """Try an execution again during which Spark has died; None if there is none."""
+        known = self._definitions.known(name)
+        with self._running_lock(known.id):
+            return self._executions.resume(known.id)
+
+    def stopped(self) -> dict[str, str]:
+        """Channels that are stopped because Spark has died too often, and the reason."""
+        last = {known.channel.name: self._executions.last(known.id) for known in self.all()}
+        return {
+            name: execution.error or ""
+            for name, execution in last.items()
+            if execution.deaths >= DEATHS_MAX
+        }
 
     def has_planned(self, name: str) -> bool:
         return self._executions.has_planned(self._definitions.known(name).id)
@@ -205,8 +243,9 @@ class ChannelService:
             self._subscriptions.forget_removed(known.id, through=through)
 
     def close(self) -> None:
-        for evaluation in self._evaluations.values():
-            evaluation.close()
+        if self._spark.is_current(self._generation):
+            for evaluation in self._evaluations.values():
+                evaluation.close()
         self._evaluations.clear()
 
     # -- steps of an execution -----------------------------------------------------------------
@@ -216,43 +255,51 @@ class ChannelService:
             dataset: self._snapshots.last_batch(dataset)
             for dataset in self._executions.last(known.id).inputs
         }
-        return self._executions.plan(known.id, last, now_s=now_s)
+        sources = self._evaluation(known).query.sources
+        news = {source.dataset for source in sources if source.is_new}
+        return self._executions.plan(known.id, last, news, now_s=now_s)
 
     def _run(self, known: KnownChannel, execution: Execution, now_s: float) -> None:
         begun_s = time.perf_counter()
         evaluated = self._evaluate(known, execution)
-        evaluated_s = time.perf_counter()
-        results = arranged(evaluated.results)
-        self._write(execution, results)
-        written_s = time.perf_counter()
         self._executions.done(
             execution,
-            rows=results.num_rows,
-            size_bytes=int(np.sum(results[BYTES].to_numpy())),
-            timings=msgspec.structs.replace(evaluated.timings, writing_s=written_s - evaluated_s),
+            rows=evaluated.written.rows,
+            size_bytes=evaluated.written.size_bytes,
+            timings=evaluated.timings,
             plan=evaluated.plan,
-            now_s=now_s + written_s - begun_s,
+            now_s=now_s + time.perf_counter() - begun_s,
         )
 
     def _evaluate(self, known: KnownChannel, execution: Execution) -> Evaluated:
         return self._evaluation(known).run(execution)
 
-    def _write(self, execution: Execution, results: pa.Table) -> None:
-        if results.num_rows:
-            self._files.write(execution.channel, execution.number, results)
-
     def _evaluation(self, known: KnownChannel) -> Evaluation:
         with self._lock:
+            if not self._spark.is_current(self._generation):  # They have died with their session.
+                self._evaluations.clear()
+                self._generation = self._spark.generation
             found = self._evaluations.get(known.id)
             if found is None:
                 found = self._evaluations[known.id] = Evaluation(
-                    self._spark, self._snapshots, self._subscriptions, known.id, known.channel
+                    self._spark.session,
+                    self._snapshots,
+                    self._subscriptions,
+                    self._writer,
+                    known.id,
+                    known.channel,
                 )
             return found
 
     def _running_lock(self, channel_id: int) -> threading.Lock:
         with self._lock:
             return self._running.setdefault(channel_id, threading.Lock())
+
+
+def _prepare(spark: SparkSession) -> None:
+    # Queries are small: adaptive execution costs more than it gains.
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", str(BROADCAST_BYTES_MAX))
 
 
 def _sentence(error: Exception) -> str:

@@ -59,6 +59,7 @@ TABLES = (
         moment_s REAL NOT NULL,
         state TEXT NOT NULL,
         attempts INTEGER NOT NULL DEFAULT 0,
+        deaths INTEGER NOT NULL DEFAULT 0,
         error TEXT,
         sequence INTEGER UNIQUE,
         rows INTEGER NOT NULL DEFAULT 0,
@@ -81,6 +82,7 @@ SEQUENCE = "sequence"
 
 def define(catalog: Catalog) -> None:
     catalog.define(*TABLES)
+    catalog.add_column("executions", "deaths", "INTEGER NOT NULL DEFAULT 0")
     with catalog.transaction() as connection:
         connection.executemany(
             "INSERT OR IGNORE INTO channel_counters VALUES (?, 0)", [(VERSION,), (SEQUENCE,)]

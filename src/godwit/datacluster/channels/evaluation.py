@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  The usual name.
 from sqlglot import exp
 
 from godwit.datacluster.channels.executions import Execution, Timings
+from godwit.datacluster.channels.result_writing import ResultWriter, Written
 from godwit.datacluster.channels.snapshots import Snapshots
 from godwit.datacluster.channels.subscription_table import SubscriptionTable, SubscriptionView
 from godwit.datacluster.channels.subscriptions import Subscriptions
@@ -51,9 +53,7 @@ BROADCAST_BYTES_MAX = 64 * 2**20
 
 
 class Evaluated(msgspec.Struct, frozen=True):
-    results: pa.Table
-    """`_subscription`, and the columns of the channel."""
-
+    written: Written
     timings: Timings
     plan: str
 
@@ -66,6 +66,7 @@ class Evaluation:
         spark: SparkSession,
         snapshots: Snapshots,
         subscriptions: Subscriptions,
+        writer: ResultWriter,
         channel_id: int,
         channel: Channel,
     ) -> None:
@@ -73,32 +74,40 @@ class Evaluation:
         self._one_pass = rewrite_for_all(self.query)
         self._spark = spark
         self._snapshots = snapshots
+        self._writer = writer
         self._prefix = f"_godwit_{channel_id}_"
         self._table = SubscriptionTable(
             spark, subscriptions, channel_id, channel, self._one_pass.boxes
         )
 
     def run(self, execution: Execution) -> Evaluated:
+        """Compute the results and write them."""
         start_s = time.perf_counter()
         view = self._table.at(execution.version)
         if view.is_empty:
-            return Evaluated(self._nothing(), Timings(), "no subscriptions")
+            return Evaluated(Written(), Timings(), "no subscriptions")
         ready_s = time.perf_counter()
         with self._snapshots.reading():
             frames = {source.view: self._frame(source, execution) for source in self.query.sources}
             if self._one_pass.has_subscriptions:
                 frames[SUBSCRIPTIONS] = view.frame
-            frame = self._planned(frames, view.levels, execution.moment_s)
-            plan = plan_of(frame)
+            results = self._named(self._planned(frames, view.levels, execution.moment_s), view)
+            few = self._writer.few(results)
+            plan = plan_of(few)
             planned_s = time.perf_counter()
-            results = self._of_those_in_force(frame.toArrow(), view)
+            table = few.toArrow()
+            ran_s = time.perf_counter()
+            if self._writer.fits(table):
+                written = self._writer.write_here(execution, in_force(table, view))
+            else:
+                written = self._writer.write_there(execution, self._in_force(results, view))
         timings = Timings(
             subscriptions_s=ready_s - start_s,
             planning_s=planned_s - ready_s,
-            running_s=time.perf_counter() - planned_s,
+            running_s=ran_s - planned_s,
+            writing_s=time.perf_counter() - ran_s,
         )
-        results = results.rename_columns([SUBSCRIPTION, *self.query.columns])
-        return Evaluated(results, timings, plan)
+        return Evaluated(written, timings, plan)
 
     def statement(self) -> str:
         """The query for Spark, with placeholders for views, levels and the moment."""
@@ -116,18 +125,19 @@ class Evaluation:
     def close(self) -> None:
         self._table.close()
 
-    def _of_those_in_force(self, results: pa.Table, view: SubscriptionView) -> pa.Table:
+    def _named(self, results: DataFrame, view: SubscriptionView) -> DataFrame:
+        """With the columns of the channel behind the subscription."""
         if not self._one_pass.has_subscriptions:
             (id,) = np.setdiff1d(view.ids, view.ended)
-            ids = pa.array(np.full(results.num_rows, id), pa.int64())
-            return results.add_column(0, SUBSCRIPTION, ids)
-        if len(view.ended):
-            is_in_force = ~np.isin(results[SUBSCRIPTION].to_numpy(), view.ended)
-            return results.filter(pa.array(is_in_force))
-        return results
+            results = results.select(F.lit(int(id)).cast("bigint"), "*")
+        return results.toDF(SUBSCRIPTION, *self.query.columns)
 
-    def _nothing(self) -> pa.Table:
-        return pa.table({SUBSCRIPTION: pa.array([], pa.int64())})
+    def _in_force(self, results: DataFrame, view: SubscriptionView) -> DataFrame:
+        """Without the results of subscriptions that have ended."""
+        if not self._one_pass.has_subscriptions or not len(view.ended):
+            return results
+        ended = self._spark.createDataFrame(pa.table({SUBSCRIPTION: pa.array(view.ended)}))
+        return results.join(F.broadcast(ended), SUBSCRIPTION, "left_anti")
 
     def _frame(self, source: Source, execution: Execution) -> DataFrame:
         range = execution.inputs[source.dataset]
@@ -150,6 +160,13 @@ class Evaluation:
         finally:
             for name in names.values():
                 self._spark.catalog.dropTempView(name)
+
+
+def in_force(table: pa.Table, view: SubscriptionView) -> pa.Table:
+    """Without the results of subscriptions that have ended."""
+    if not len(view.ended):
+        return table
+    return table.filter(pa.array(~np.isin(table[SUBSCRIPTION].to_numpy(), view.ended)))
 
 
 def verify(spark: SparkSession, query: CheckedQuery) -> None:

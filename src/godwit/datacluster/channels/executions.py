@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -48,6 +48,8 @@ class Execution(msgspec.Struct, frozen=True):
     moment_s: float
     attempts: int = 0
     error: str | None = None
+    deaths: int = 0
+    """How often Spark has died during it."""
 
 
 class Timings(msgspec.Struct, frozen=True):
@@ -79,10 +81,13 @@ class Executions:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def plan(self, channel: int, last: Mapping[str, int], *, now_s: float) -> Execution | None:
+    def plan(
+        self, channel: int, last: Mapping[str, int], news: Collection[str], *, now_s: float
+    ) -> Execution | None:
         """The execution to run: the planned one, or else the next one.
 
-        `last` is the last batch of each dataset.  None if nothing is new.
+        `last` is the last batch of each dataset, `news` are the datasets whose new records the
+        query reads.  None if none of these has any.
         """
         with self._catalog.transaction() as connection:
             row = _last(connection, channel)
@@ -93,7 +98,7 @@ class Executions:
                 name: Range(range.through, max(range.through, last.get(name, 0)))
                 for name, range in before.inputs.items()
             }
-            if all(range.after == range.through for range in inputs.values()):
+            if all(inputs[name].after == inputs[name].through for name in news):
                 return None
             version = current(connection, VERSION)
             planned = Execution(channel, before.number + 1, inputs, version, now_s)
@@ -133,13 +138,29 @@ class Executions:
                 ),
             )
 
-    def failed(self, execution: Execution, error: str) -> None:
+    def failed(self, execution: Execution, error: str, *, deaths: int | None = None) -> None:
+        """`deaths` if Spark has died: how often by now."""
         with self._catalog.transaction() as connection:
             connection.execute(
-                """UPDATE executions SET attempts = attempts + 1, error = ?
+                """UPDATE executions SET attempts = attempts + 1, error = ?, deaths = ?
                 WHERE channel = ? AND number = ?""",
-                (error[:ERROR_LENGTH_MAX], execution.channel, execution.number),
+                (
+                    *(error[:ERROR_LENGTH_MAX], execution.deaths if deaths is None else deaths),
+                    *(execution.channel, execution.number),
+                ),
             )
+
+    def resume(self, channel: int) -> Execution | None:
+        """Forget that Spark died during the planned execution; None if there is none."""
+        with self._catalog.transaction() as connection:
+            row = _last(connection, channel)
+            if row["state"] != PLANNED:
+                return None
+            connection.execute(
+                "UPDATE executions SET deaths = 0 WHERE channel = ? AND number = ?",
+                (channel, row["number"]),
+            )
+            return _execution(row)
 
     def skip(self, channel: int, *, now_s: float) -> Execution | None:
         """Pass over the planned execution; None if there is none."""
@@ -238,6 +259,7 @@ def _execution(row: sqlite3.Row) -> Execution:
         row["moment_s"],
         row["attempts"],
         row["error"],
+        row["deaths"],
     )
 
 

@@ -1,26 +1,29 @@
-"""Results on disk: a Parquet file for each execution, sorted by subscription.
+"""Results on disk: Parquet for each execution, sorted by subscription.
 
-A file is written under another name, then renamed.  It counts once the catalog lists its execution
-as done; otherwise it is written again.
+Small results are one file, large ones a folder of files that Spark's tasks have written
+(result_writing.py).  Both are written under another name, then renamed, and have the same name, so
+Spark and pandas read them alike.  They count once the catalog lists their execution as done;
+otherwise they are written again.
 
-    _subscription   the rows of a subscription are consecutive
+    _subscription   the rows of a subscription are consecutive, in one file
     _ordinal        their number within it, from 0, in the order of their values
     _bytes          the approximate size of the row when it is sent
     ...             the columns of the channel
+
+Results may be larger than the memory: they are read a row group at a time.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -29,9 +32,6 @@ from godwit.datacluster.sql.channel_query import SUBSCRIPTION
 
 ORDINAL = "_ordinal"
 BYTES = "_bytes"
-ROW_GROUP_ROWS = 4_096
-#: The size of a number, a timestamp or a boolean.
-FIXED_BYTES = 8
 SUFFIX = ".parquet"
 ASIDE = ".aside"
 
@@ -39,10 +39,11 @@ Integers = NDArray[np.int64]
 
 
 class Contents(NamedTuple):
-    """Subscriptions with results in a file, and how many rows each has."""
+    """Subscriptions with results in an execution, how many rows each has, and their size."""
 
     subscriptions: Integers
     rows: Integers
+    size_bytes: int
 
 
 class ResultFiles:
@@ -51,39 +52,46 @@ class ResultFiles:
         folder.mkdir(parents=True, exist_ok=True)
         self._contents = lru_cache(maxsize=256)(self._read_contents)
 
-    def write(self, channel: int, number: int, results: pa.Table) -> None:
-        """Write arranged results.  On disk when this returns; after an OSError there is no file."""
+    def write(self, channel: int, number: int, write: Callable[[Path], None]) -> None:
+        """Let `write` make a file or a folder.  On disk when this returns; nothing if it raises."""
         path = self._path(channel, number)
         path.parent.mkdir(exist_ok=True)
         aside = path.with_suffix(ASIDE)
+        _remove(aside)
         try:
-            with aside.open("wb") as file:
-                pq.write_table(results, file, row_group_size=ROW_GROUP_ROWS, compression="zstd")
-                file.flush()
-                os.fsync(file.fileno())
+            write(aside)
+            for part in _parts(aside):
+                _sync_file(part)
+            if aside.is_dir():
+                sync(aside)
+            _remove(path)  # Of an attempt that was not committed.
             aside.replace(path)
         except BaseException:
-            aside.unlink(missing_ok=True)
+            _remove(aside)
             raise
         sync(path.parent)
 
     def contents(self, channel: int, number: int) -> Contents:
         return self._contents(channel, number)
 
-    def rows(self, channel: int, number: int, first: Mapping[int, int]) -> pa.Table:
-        """Rows of the subscriptions in `first`, from the ordinal given for each on."""
+    def rows(self, channel: int, number: int, first: Mapping[int, int]) -> Iterator[pa.Table]:
+        """Rows of the subscriptions in `first`, from the ordinal given for each on.
+
+        A part at a time; those of a subscription follow each other.
+        """
         wanted = np.array(sorted(first), dtype=np.int64)
         starts = np.array([first[id] for id in wanted.tolist()], dtype=np.int64)
-        with pq.ParquetFile(self._path(channel, number)) as file:
-            groups = list(_groups_with(file.metadata, wanted))
-            table = file.read_row_groups(groups)
-        ids = table[SUBSCRIPTION].to_numpy()
-        place = np.searchsorted(wanted, ids).clip(max=len(wanted) - 1)
-        is_wanted = (wanted[place] == ids) & (table[ORDINAL].to_numpy() >= starts[place])
-        return table.filter(pa.array(is_wanted))
+        for part in _parts(self._path(channel, number)):
+            with pq.ParquetFile(part) as file:
+                for group in _groups_with(file.metadata, wanted):
+                    table = file.read_row_group(group)
+                    ids = table[SUBSCRIPTION].to_numpy()
+                    place = np.searchsorted(wanted, ids).clip(max=len(wanted) - 1)
+                    is_later = table[ORDINAL].to_numpy() >= starts[place]
+                    yield table.filter(pa.array((wanted[place] == ids) & is_later))
 
     def remove(self, channel: int, number: int) -> None:
-        self._path(channel, number).unlink(missing_ok=True)
+        _remove(self._path(channel, number))
 
     def remove_channel(self, channel: int) -> None:
         shutil.rmtree(self._folder / str(channel), ignore_errors=True)
@@ -94,7 +102,7 @@ class ResultFiles:
             for path in folder.iterdir():
                 is_result = path.suffix == SUFFIX and path.stem.isdigit()
                 if not is_result or (int(folder.name), int(path.stem)) not in kept:
-                    path.unlink()
+                    _remove(path)
             if not any(folder.iterdir()):
                 folder.rmdir()
 
@@ -102,50 +110,42 @@ class ResultFiles:
         return self._folder / str(channel) / f"{number}{SUFFIX}"
 
     def _read_contents(self, channel: int, number: int) -> Contents:
-        table = pq.read_table(self._path(channel, number), columns=[SUBSCRIPTION])
-        subscriptions, rows = np.unique(table[SUBSCRIPTION].to_numpy(), return_counts=True)
-        return Contents(subscriptions, rows.astype(np.int64))
+        rows: dict[int, int] = {}
+        size_bytes = 0
+        for part in _parts(self._path(channel, number)):
+            with pq.ParquetFile(part) as file:
+                for group in range(file.metadata.num_row_groups):
+                    table = file.read_row_group(group, columns=[SUBSCRIPTION, BYTES])
+                    ids, counts = np.unique(table[SUBSCRIPTION].to_numpy(), return_counts=True)
+                    for id, count in zip(ids.tolist(), counts.tolist(), strict=True):
+                        rows[id] = rows.get(id, 0) + count
+                    size_bytes += int(np.sum(table[BYTES].to_numpy()))
+        ids = np.array(sorted(rows), np.int64)
+        return Contents(ids, np.array([rows[id] for id in ids.tolist()], np.int64), size_bytes)
 
 
-def arranged(results: pa.Table) -> pa.Table:
-    """Results as they are stored: sorted, numbered and with sizes."""
-    results = _with_plain_types(results)
-    order = [(name, "ascending") for name in results.column_names]
-    results = results.sort_by(order).combine_chunks()
-    ids = results[SUBSCRIPTION].to_numpy()
-    is_first = np.concatenate([[True], ids[1:] != ids[:-1]]) if len(ids) else np.zeros(0, bool)
-    starts = np.flatnonzero(is_first)
-    ordinals = np.arange(len(ids)) - np.repeat(starts, np.diff([*starts, len(ids)]))
-    values = results.drop_columns([SUBSCRIPTION])
-    columns = {
-        SUBSCRIPTION: pa.array(ids, pa.int64()),
-        ORDINAL: pa.array(ordinals, pa.int64()),
-        BYTES: pa.array(_sizes_bytes(values), pa.int64()),
-    }
-    for name in values.column_names:
-        columns[name] = values[name]
-    return pa.table(columns)
+def _parts(path: Path) -> list[Path]:
+    """The files of an execution; raises FileNotFoundError if it has none."""
+    if path.is_dir():
+        return sorted(path.glob(f"*{SUFFIX}"))
+    if not path.exists():
+        raise FileNotFoundError(path)
+    return [path]
 
 
-def _with_plain_types(results: pa.Table) -> pa.Table:
-    """Decimals become doubles, the only non-integers that clients receive."""
-    fields = [
-        field.with_type(pa.float64()) if pa.types.is_decimal(field.type) else field
-        for field in results.schema
-    ]
-    return results.cast(pa.schema(fields))
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
-def _sizes_bytes(values: pa.Table) -> Integers:
-    """Sizes of names and values of all columns."""
-    sizes = np.full(values.num_rows, sum(map(len, values.column_names)), dtype=np.int64)
-    for column in values.columns:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            lengths = pc.fill_null(pc.binary_length(column), 0)
-            sizes += lengths.to_numpy().astype(np.int64)
-        else:
-            sizes += FIXED_BYTES
-    return sizes
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _groups_with(metadata: Any, wanted: Integers) -> Iterator[int]:

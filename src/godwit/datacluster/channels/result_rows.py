@@ -9,6 +9,7 @@ from math import isfinite
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from godwit.api.datacluster_api import ExecutionRows
 from godwit.content.channel_messages import Row
@@ -40,6 +41,16 @@ def by_subscription(
                 size_bytes=len(msgspec.json.encode(part)),
             ),
         )
+
+
+def append_rows(found: list[ExecutionRows], rows: ExecutionRows) -> None:
+    """Add rows to those of a subscription; they may continue the last ones."""
+    if not found or found[-1].execution != rows.execution:
+        found.append(rows)
+        return
+    last = found[-1]
+    last.rows.extend(rows.rows)
+    found[-1] = replace(last, size_bytes=last.size_bytes + rows.size_bytes)
 
 
 def _plain(values: dict[str, object]) -> Row:

@@ -12,7 +12,8 @@ R2  Results are kept until every holder of their subscriptions has acknowledged 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from godwit.datacluster.catalog import Catalog
 from godwit.datacluster.channels.channel_tables import SEQUENCE, current
 from godwit.datacluster.channels.executions import DONE
 from godwit.datacluster.channels.result_files import BYTES, Integers, ResultFiles
-from godwit.datacluster.channels.result_rows import by_subscription
+from godwit.datacluster.channels.result_rows import append_rows, by_subscription
 from godwit.datacluster.channels.subscriptions import Subscriptions
 
 NOTICES_MAX = 256
@@ -84,19 +85,18 @@ class ResultStore:
         end = (last + 1, 0)
         left_bytes, is_first = limit_bytes, True
         for number, executed_s in kept.items():
-            try:
-                table = self._from(channel_id, number, starts)
-            except FileNotFoundError:  # Removed by retention in the meantime.
-                continue
-            fits = int(np.searchsorted(np.cumsum(table[BYTES].to_numpy()), left_bytes, "right"))
-            taken = table.slice(0, max(fits, 1 if is_first else 0))
-            for id, rows in by_subscription(taken, execution=number, executed_s=executed_s):
-                found[id].append(rows)
-            if taken.num_rows < table.num_rows:
-                end = (number, 0)
+            for table in self._from(channel_id, number, starts):
+                fits = int(np.searchsorted(np.cumsum(table[BYTES].to_numpy()), left_bytes, "right"))
+                taken = table.slice(0, max(fits, 1 if is_first else 0))
+                for id, rows in by_subscription(taken, execution=number, executed_s=executed_s):
+                    append_rows(found[id], rows)
+                left_bytes -= int(np.sum(taken[BYTES].to_numpy()))
+                is_first = is_first and not taken.num_rows
+                if taken.num_rows < table.num_rows:
+                    end = (number, 0)
+                    break
+            if end == (number, 0):
                 break
-            left_bytes -= int(np.sum(taken[BYTES].to_numpy()))
-            is_first = is_first and not taken.num_rows
         return [
             Pulled(id=id, start=start, end=max(start, end, _after(found[id])), results=found[id])
             for id, start in starts.items()
@@ -151,13 +151,16 @@ class ResultStore:
         found: list[int] = contents.subscriptions[np.isin(contents.subscriptions, ids)].tolist()
         return found
 
-    def _from(self, channel_id: int, number: int, starts: Mapping[int, Position]) -> pa.Table:
+    def _from(
+        self, channel_id: int, number: int, starts: Mapping[int, Position]
+    ) -> Iterator[pa.Table]:
         first = {
             id: row if execution == number else 0
             for id, (execution, row) in starts.items()
             if execution <= number
         }
-        return self._files.rows(channel_id, number, first)
+        with suppress(FileNotFoundError):  # Removed by retention in the meantime.
+            yield from self._files.rows(channel_id, number, first)
 
     def _is_acknowledged(self, channel_id: int, number: int, holds: Integers) -> bool:
         contents = self._files.contents(channel_id, number)

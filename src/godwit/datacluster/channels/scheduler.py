@@ -93,6 +93,8 @@ class Scheduler:
 
     def run_due(self, now_s: float) -> list[ExecutionOutcome]:
         """Execute all channels that are due; their outcomes."""
+        if self._channels.is_down:
+            return []  # They are due as soon as Spark is back.
         known = {each.id: each for each in self._channels.all()}
         self._look_around(known, now_s)
         due = sorted(
@@ -100,11 +102,14 @@ class Scheduler:
             for id, turn in self._turns.items()
             if turn.due_s is not None and turn.due_s <= now_s
         )
-        outcomes = []
+        outcomes: list[ExecutionOutcome] = []
+        begun_s = time.perf_counter()
         for _, id in due:
             if self._is_stopping:
                 break
-            outcome = self._execute(known[id], now_s)
+            # Records have been accepted while others ran: the moment must not be before that.
+            moment_s = now_s + (time.perf_counter() - begun_s if outcomes else 0.0)
+            outcome = self._execute(known[id], now_s, moment_s)
             if outcome is not None:
                 outcomes.append(outcome)
         if now_s >= self._tidy_s:
@@ -138,12 +143,15 @@ class Scheduler:
         missed = max(0, int((now_s - due_s) // every_s))
         return due_s + (missed + 1) * every_s
 
-    def _execute(self, known: KnownChannel, now_s: float) -> ExecutionOutcome | None:
+    def _execute(
+        self, known: KnownChannel, now_s: float, moment_s: float
+    ) -> ExecutionOutcome | None:
+        """`now_s` is the time of the round, `moment_s` that of the execution."""
         turn = self._turns[known.id]
         assert turn.due_s is not None, "it is due"
         error, outcome = None, None
         try:
-            outcome = self._channels.execute(known.channel.name, now_s=now_s)
+            outcome = self._channels.execute(known.channel.name, now_s=moment_s)
             error = None if outcome is None else outcome.error
         except Exception as raised:  # noqa: BLE001  Other channels go on.
             error = str(raised)

@@ -59,6 +59,7 @@ class Inbox:
         self._fitter = RecordFitter(dataset)
         self._quarantine_fitter = RecordFitter(quarantine)
         self._lock = threading.Lock()
+        self._unnumbered = threading.Lock()
 
     @property
     def marks(self) -> Marks:
@@ -69,6 +70,18 @@ class Inbox:
     def waiting_bytes(self) -> int:
         """Size of the records that are not yet ingested."""
         return self._log.waiting_bytes + self._quarantine_log.waiting_bytes
+
+    def take_unnumbered(
+        self, source: str, contents: Sequence[Content], accepted_s: float
+    ) -> AcceptedRecords:
+        """As `take` for records without sequence numbers: each of them is new.
+
+        They continue the numbers of their source.  A clock cannot number them: it may go back.
+        """
+        with self._unnumbered:
+            last = max(log.last_sequence(source) for log in (self._log, self._quarantine_log))
+            numbered = enumerate(contents, start=last + 1)
+            return self.take([Incoming(source, n, content, accepted_s) for n, content in numbered])
 
     def take(
         self, records: Sequence[Incoming], marks: Mapping[str, str | int] | None = None

@@ -91,6 +91,8 @@ class IngestionQuery:
         self._on_batch = on_batch
         self._settings = settings
         self._query: StreamingQuery | None = None
+        self._generation = 0
+        """Of the Spark session that runs the query."""
         self._next_try_s = 0.0
         self._idle_since_s = 0.0
         self._has_ended = False
@@ -103,23 +105,35 @@ class IngestionQuery:
         with self._lock:
             if self._has_ended or self._is_running(now_s):
                 return
-            failed = self._query.exception() if self._query is not None else None
+            failure = self._failure()
             self._query = None
-            if failed is not None:
-                self._failed(str(self._cause or failed), now_s)
+            if failure is not None:
+                self._failed(failure, now_s)
             is_wanted = self.entry.quarantine_of is None or self._is_behind()
             if is_wanted and now_s >= self._next_try_s:
                 try:
                     if not self._is_checkpoint_usable():
                         self._storage.folders.delete_checkpoint(self.entry.id)
                     self._cause, self._idle_since_s = None, now_s
+                    self._generation = self._storage.supervised.generation
                     self._query = self._started()
                 except Exception as error:  # noqa: BLE001  Any failure is retried.
                     self._failed(str(error), now_s)
 
+    def _failure(self) -> str | None:
+        """Why the last query has ended; None if it has not failed."""
+        if self._query is None:
+            return None
+        if not self._storage.supervised.is_current(self._generation):
+            return "Spark's Java process has died"
+        failed = self._query.exception()
+        return None if failed is None else str(self._cause or failed)
+
     def _is_running(self, now_s: float) -> bool:
         query = self._query
-        if query is None or not query.isActive:
+        if query is None or not self._storage.supervised.is_current(self._generation):
+            return False
+        if not query.isActive:
             return False
         if not self.log.waiting_bytes or not query.status["message"].startswith("Waiting"):
             self._idle_since_s = now_s
@@ -134,7 +148,7 @@ class IngestionQuery:
     def stop(self) -> None:
         """Stop for good.  Waits for a running micro-batch, which Spark does not."""
         with self._lock:
-            if self._query is not None:
+            if self._query is not None and self._storage.supervised.is_current(self._generation):
                 self._query.stop()
             self._has_ended = True
         with self._ingesting:
@@ -245,7 +259,7 @@ class Ingestion:
         self._queries: dict[int, IngestionQuery] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        storage.spark.dataSource.register(LogSource)
+        storage.supervised.prepare(lambda spark: spark.dataSource.register(LogSource))
         self._thread = threading.Thread(target=self._supervise_all, name="ingestion", daemon=True)
         self._thread.start()
 

@@ -26,6 +26,7 @@ from godwit.datacluster.disk import locked
 from godwit.datacluster.model.dataset import BATCH, POSITION, Dataset
 from godwit.datacluster.model.schemas import spark_schema
 from godwit.errors import UsageError
+from godwit.spark.supervised import SupervisedSpark
 
 #: A base with more rows is not cached.
 CACHED_ROWS_MAX = 2_000_000
@@ -34,8 +35,8 @@ CACHED_ROWS_MAX = 2_000_000
 class Storage:
     """Implements `channels.snapshots.Snapshots`.  May be used from several threads."""
 
-    def __init__(self, spark: SparkSession, catalog: Catalog, root: Path) -> None:
-        self.spark = spark
+    def __init__(self, spark: SupervisedSpark, catalog: Catalog, root: Path) -> None:
+        self.supervised = spark
         self.folders = Folders(root)
         # Before the sweep, which would delete files that another process is writing.
         self._folder_lock = locked(self.folders.root)
@@ -44,11 +45,19 @@ class Storage:
         self.readers = Readers()
         self._bases: dict[int, tuple[tuple[str, ...], DataFrame]] = {}
         self._lock = threading.Lock()
+        spark.prepare(self._prepare)
+        self._delete_leftovers()
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.supervised.session
+
+    def _prepare(self, spark: SparkSession) -> None:
         # So that pyarrow and Spark read each other's files.
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         # By default Spark starts a job to list more than 32 files.
         spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000")
-        self._delete_leftovers()
+        self._bases.clear()  # Those of a session that has died.
 
     def dataset(self, name: str) -> Dataset:
         return self.definitions.entry(name).dataset

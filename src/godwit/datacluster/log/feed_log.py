@@ -102,6 +102,10 @@ class FeedLog:
         self._durable.write(self.position)
         return Appended(len(places), given - len(places))
 
+    def last_sequence(self, source: str) -> int:
+        """The last sequence number of a source; 0 if it has sent nothing."""
+        return self._sequences.get(source, 0)
+
     def ingested(self, through: int) -> None:
         """Records up to that position are in the dataset and may be deleted here."""
         with self._waiting_lock:

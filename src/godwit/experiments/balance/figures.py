@@ -81,8 +81,9 @@ def of_causes(pick: Pick, names: Sequence[str] = tuple(CAUSES)) -> Draw:
 def _plot(
     axes: Axes, found: Results, name: str, label: str, number: int, *, factor: float = 1.0
 ) -> None:
-    bucket_s = bucket_s_of(scene(found))
-    curve = drawn(found, name)
+    bucket_s, until_s = bucket_s_of(scene(found)), scene(found).until_s
+    # Then no client publishes any more.
+    curve = [(at, value) for at, value in drawn(found, name) if (at + 1) * bucket_s <= until_s]
     if not curve:
         raise NotMeasuredError(f"no run has the curve {name}")
     axes.plot(

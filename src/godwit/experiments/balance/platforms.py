@@ -9,9 +9,11 @@
 Chosen where the thesis is silent:
 
 matching     It says that the delay is linear in the subscriptions, and not how steep.  The steps
-             here let the converged brokers use about a third of their CPU before the step of the
-             rate, and half of it afterwards.  On the homogeneous cluster and on PlanetLab the
-             brokers are fast enough for output to be the only bottleneck, as in the thesis.
+             here let the broker that all join in the simulation use a third of its CPU.  On the
+             homogeneous cluster and on PlanetLab the brokers are fast enough for output to be the
+             only bottleneck, as in the thesis.
+factors      B0 has a delay factor of 0, so a factor is what is added: with 1x matching takes twice
+             as long as on the homogeneous cluster.
 messages     A quote has 235 bytes here.  In the thesis it is a serialised Java object, whose size
              is not given: 3,000 bytes on the real platforms lets the throttled lines of table 7.2
              carry about 40% of what they can.  We divide bandwidth and memory by that ratio, which
@@ -46,8 +48,8 @@ BYTES_PER_MBIT = 1e6 / 8
 BYTES_PER_MB = 1e6
 #: Bytes of a quote on our links, and as a serialised Java object.
 QUOTE_BYTES, JAVA_QUOTE_BYTES = 235.0, 3000.0
-#: CPU of a broker of the cluster with a delay factor of 1, and without delay factor.
-CLUSTER_CPU, UNDELAYED_CPU = 1000.0, 10_000.0
+#: CPU of a broker of the cluster without delay factor.
+UNDELAYED_CPU = 10_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +127,10 @@ _SIMULATION = Platform(
 
 
 def _delayed(factor: float, memory_mb: float, mbps: float) -> BrokerResources:
-    """A broker of the real platforms; a factor of 0 is one without an added delay."""
+    """A broker of the real platforms; the factor is what is added to its matching delay."""
     smaller = QUOTE_BYTES / JAVA_QUOTE_BYTES
     return BrokerResources(
-        cpu_speed=CLUSTER_CPU / factor if factor else UNDELAYED_CPU,
+        cpu_speed=UNDELAYED_CPU / (1 + factor),
         matching_work_base=0.1,
         matching_work_per_subscription=0.04,
         memory_bytes=memory_mb * BYTES_PER_MB * smaller,
@@ -154,6 +156,7 @@ _CLUSTER = Platform(
     until_s=2700.0,
     global_until_s=5000.0,
     deliveries_every=3,
+    checked_every=3,
 )
 _ALIKE = _delayed(0.0, 256.0, ALIKE_MBPS)
 _HOMOGENEOUS = replace(_CLUSTER, edges=(_ALIKE,) * 4, clusters=_pairs((_ALIKE,) * 8), equal=_ALIKE)
@@ -163,7 +166,7 @@ _HOMOGENEOUS = replace(_CLUSTER, edges=(_ALIKE,) * 4, clusters=_pairs((_ALIKE,) 
 PLANETLAB_STAR = tuple(mbps / 10 for _, _, mbps in CLUSTER_7_2)
 PLANETLAB_CHAIN = tuple(mbps / 25 for _, _, mbps in CLUSTER_7_4)
 #: A fifth of the CPU of the cluster: its nodes are shared.
-_PLANETLAB_FACTOR, _PLANETLAB_MB = 0.5, 128.0
+_PLANETLAB_FACTOR, _PLANETLAB_MB = 4.0, 128.0
 
 _PLANETLAB = Platform(
     setup=PLANETLAB,

@@ -39,6 +39,7 @@ SETTINGS: Mapping[str, Mapping[str, Parameter]] = {
         "local_detection_min_s": 60.0, "local_detection_max_s": 120.0,
     },
     "only overload": {"local_ratio_trigger": 0.96, "local_delay_trigger": 0.96},
+    "close trigger": {"local_ratio_trigger": 0.05, "local_delay_trigger": 0.05},
     "fine trigger": {"local_ratio_trigger": 0.01, "local_delay_trigger": 0.01},
     "coarse balance": {"balance_threshold": 0.3},
 }  # fmt: skip

@@ -4,9 +4,10 @@ A session counts when both sides have agreed to it; it is *moving* if a client m
 began last before the step of the rate is when the loads had converged.
 
 slight    a session that no overload started, and whose difference was at most twice the trigger
-quiet     an outcome of a session that no overload started, and during which no subscriber joined
-          and no rate stepped up: its error is that of the estimates, and not of what happened
-          meanwhile.  In an overload meters show what is sent, and not what is asked for.
+quiet     an outcome of a session that no overload started, and during which and in the 40 s
+          before which no subscriber joined and no rate stepped up: its error is that of the
+          estimates, and not of what happened meanwhile.  Estimates start from the averages of a
+          detection interval.  In an overload meters show what is sent, and not what is asked for.
 followed  a moving session that another one follows, of the same two brokers and the same metric, as
           soon as the loads have settled
 """
@@ -24,6 +25,8 @@ from godwit.experiments.balance.scenes import Scene
 #: Two stabilize durations and the longest wait for a detection.
 FOLLOWS_WITHIN_S = 100.0
 SLIGHT = 2 * TRIGGER
+#: The longest detection interval, over which loads are averaged.
+AVERAGED_S = 40.0
 #: Thesis, 7.1.2: "90% of load estimations having a mean average percentage error of less than 11%".
 SMALL_ERROR = 0.11
 METRICS = {"input": "input", "output": "output", "match": "matching"}
@@ -160,7 +163,10 @@ def error_measures(
     decisions: Iterable[Decided], sessions: Iterable[BalancingSession], scene: Scene
 ) -> dict[str, float]:
     known = {each.id: each for each in sessions}
-    outcomes = [each for each in decisions if each.action == "achieved"]
+    # After that no client publishes: loads fall, whatever a session did.
+    outcomes = [
+        each for each in decisions if each.action == "achieved" and each.time_s <= scene.until_s
+    ]
     quiet = [each for each in outcomes if _is_quiet(each, known, scene)]
     values: dict[str, float] = {"outcomes": len(outcomes), "outcomes_quiet": len(quiet)}
     for name, some in (("", outcomes), ("quiet_", quiet)):
@@ -176,8 +182,9 @@ def _is_quiet(outcome: Decided, known: Mapping[str, BalancingSession], scene: Sc
     session = known.get(outcome.reason["session"])
     if session is None or session.overloaded or scene.joins != "one":
         return False
-    has_step = session.began_s <= scene.step_s <= outcome.time_s
-    return session.began_s >= scene.joined_s and not has_step
+    from_s = session.began_s - AVERAGED_S
+    has_step = from_s <= scene.step_s <= outcome.time_s
+    return from_s >= scene.joined_s and not has_step
 
 
 def _errors(outcomes: Iterable[Decided], metric: str) -> list[float]:

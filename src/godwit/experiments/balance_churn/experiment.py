@@ -5,7 +5,7 @@ from __future__ import annotations
 from godwit.experiments.balance.claims import HOMOGENEOUS, RANDOM, SMALL_ALIKE, THESIS
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_churn.claims import CLAIMS, KINDS
 from godwit.experiments.balance_churn.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale
@@ -37,11 +37,12 @@ rate; late is the last part of the run.
 """,
     scales={
         "small": Scale(_all(SMALL_ALIKE), seeds=1),
-        "paper": Scale(_all(HOMOGENEOUS), seeds=2),
+        "paper": Scale(_all(HOMOGENEOUS), seeds=1),
     },
     run=run,
     measure=measure,
     measures=MEASURES,
     claims=CLAIMS,
     figures=FIGURES,
+    shares=SHARED,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_clusters.claims import CLAIMS
 from godwit.experiments.balance_clusters.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale
@@ -31,7 +31,7 @@ late is the last part of the run, which ends after 2,500 s.
         "small": Scale(_chains(SMALL_ALIKE, 1, 3, 5), seeds=1),
         "paper": Scale(
             [
-                *_chains(HOMOGENEOUS, 1, 2, 3, 4, 5, 6, 8),
+                *_chains(HOMOGENEOUS, 1, 2, 4, 6),
                 *_chains(PLANETLAB, 1, 2, 3, 4, 5, 6, 8),
                 *_chains(SIMULATION, 2, 4, 6),
             ],
@@ -43,4 +43,5 @@ late is the last part of the run, which ends after 2,500 s.
     measures=MEASURES,
     claims=CLAIMS,
     figures=FIGURES,
+    shares=SHARED,
 )

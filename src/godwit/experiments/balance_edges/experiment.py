@@ -5,7 +5,7 @@ from __future__ import annotations
 from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_edges.claims import CLAIMS
 from godwit.experiments.balance_edges.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale
@@ -29,7 +29,7 @@ ends after 2,500 s.
         "small": Scale(_stars(SMALL_ALIKE, 2, 5, 8), seeds=1),
         "paper": Scale(
             [
-                *_stars(HOMOGENEOUS, 2, 3, 4, 5, 6, 8, 10),
+                *_stars(HOMOGENEOUS, 2, 3, 5, 8),
                 *_stars(PLANETLAB, 2, 3, 4, 5, 6, 8, 10),
                 *_stars(SIMULATION, 2, 5, 8),
             ],
@@ -41,4 +41,5 @@ ends after 2,500 s.
     measures=MEASURES,
     claims=CLAIMS,
     figures=FIGURES,
+    shares=SHARED,
 )

@@ -14,7 +14,7 @@ from godwit.experiments.balance.claims import (
 )
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_global.claims import CLAIMS
 from godwit.experiments.balance_global.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale
@@ -61,4 +61,5 @@ eight edge brokers of the homogeneous cluster.
     measures=MEASURES,
     claims=CLAIMS,
     figures=FIGURES,
+    shares=SHARED,
 )

@@ -1,9 +1,7 @@
-"""`press-accuracy`: how well PRESS estimates loads, with how many samples, and at what cost.
+"""`press-accuracy`: how good the estimates of PRESS and of the offload algorithms are.
 
 experiment.py  the declaration: question, setup, scales, remarks
-runs.py        balancing, or the memory and time of one decision
-measures.py    errors of estimates, memory, time
-claims.py      what the thesis says of estimates
+claims.py      what the thesis says of them
 figures.py     figure 7.9 of the thesis, and errors over the number of samples
 """
 

@@ -1,66 +1,59 @@
-"""`press-accuracy`: estimates against what comes true, and the cost of a decision."""
+"""`press-accuracy`: estimates against what comes true."""
 
 from __future__ import annotations
 
 from godwit.experiments.balance.claims import CLUSTER, PLANETLAB, SIMULATION, SMALL
-from godwit.experiments.balance.setup import SETUP, cases
+from godwit.experiments.balance.measures import MEASURES, measure
+from godwit.experiments.balance.runs import run
+from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.press_accuracy.claims import CLAIMS, SAMPLES
 from godwit.experiments.press_accuracy.figures import FIGURES
-from godwit.experiments.press_accuracy.measures import MEASURES, measure
-from godwit.experiments.press_accuracy.runs import ACCURACY, MEMORY, TIME, is_timed, run
 from godwit.lab.declaration import Case, Experiment, Scale
 
-VARIED = (10, 25, SAMPLES, 100, 200, 400)
+#: Besides the 50 of table 7.1.
+VARIED = (10, 200)
 
 
-def _accuracy(platform: str, *samples: int) -> list[Case]:
-    return [
-        {"study": ACCURACY, **case}
-        for number in samples
-        for case in cases((platform,), press_samples=number)
-    ]
+def _varied(platform: str) -> list[Case]:
+    return [case for number in VARIED for case in cases((platform,), press_samples=number)]
 
-
-DECISIONS: list[Case] = [
-    {"study": MEMORY, "number": 10_000, "press_samples": 100},
-    *({"study": TIME, "number": n, "press_samples": SAMPLES} for n in (1000, 2000, 4000, 8000)),
-]
 
 EXPERIMENT = Experiment(
     name="press-accuracy",
     title="PRESS: estimates against what comes true",
     question=(
         "How far are the loads that an offload algorithm expects from those that are measured when"
-        " it is done? How many publications must be sampled, and what does a decision cost?"
+        " it is done? How many publications must be sampled?"
     ),
     setup=SETUP
-    + """
-*Accuracy*: the star of `balance-local`, with various numbers of PRESS samples (timeout 30 s). Each
-side of a session records its estimate of Ir, Or and d, and what its meters show when its load has
-settled; the error is relative to the latter. Sessions that an overload started, or during which
-subscribers joined or the rate stepped up, do not count: the estimates cannot know, and an
-overloaded broker measures what it sends and not what it is asked for.
-
-*Memory* and *time*: PRESS and the offload algorithms by themselves, for a broker with so many
-distinct subscriptions `symbol = S and volume > v` and an idle partner. Times are those of the
-machine; the fastest of three counts.
+    + f"""
+The star of `balance-local`, with various numbers of PRESS samples, {SAMPLES} if the case names none
+(timeout 30 s). Each side of a session records its estimate of Ir, Or and d, and what its meters
+show when its load has settled; the error is relative to the latter. Sessions that an overload
+started, or during which or in the 40 s before which subscribers joined or the rate stepped up, do
+not count: the estimates start from averages over such a time and cannot know, and an overloaded
+broker measures what it sends and not what it is asked for.
 """,
     scales={
-        "small": Scale([*_accuracy(SMALL, 10, SAMPLES, 200), *DECISIONS], seeds=1),
-        "paper": Scale(
-            [
-                *_accuracy(CLUSTER, *VARIED),
-                *_accuracy(SIMULATION, SAMPLES),
-                *_accuracy(PLANETLAB, SAMPLES),
-                *DECISIONS,
-            ],
-            seeds=2,
-        ),
+        "small": Scale([*cases((SMALL,)), *_varied(SMALL)], seeds=1),
+        "paper": Scale([*cases((SIMULATION, CLUSTER, PLANETLAB)), *_varied(CLUSTER)], seeds=1),
     },
+    remarks="""\
+Not independent tests: three things were changed after a look at first runs. (1) An outcome was
+compared with the matching delay of the model; now with the one that was measured. (2) The model
+took a bucket of 5 to 14 subscriptions for 10; now it is where its samples were. With both, the
+share of L29 rose from 72% to 87%. (3) Sessions did not count if something changed during them; now
+also if it changed in the 40 s before, over which loads are averaged. In the simulation that leaves
+8 outcomes instead of 14, with errors of 4.0%, 3.1% and 0.0% instead of 7.7%, 4.5% and 0.8%: with
+the older rule L28 does not hold for Or.
+
+L27: the errors are those of our disturbance (a standard deviation of 3%), which is milder than what
+the thesis's machines had.
+""",
     run=run,
     measure=measure,
     measures=MEASURES,
     claims=CLAIMS,
     figures=FIGURES,
-    alone=is_timed,
+    shares=SHARED,
 )

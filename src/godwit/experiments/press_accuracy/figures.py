@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from godwit.experiments.press_accuracy.claims import ALL, METRICS, accuracy, by_samples
-from godwit.experiments.press_accuracy.runs import TIME
 from godwit.lab import plots
 from godwit.lab.declaration import Figure, NotMeasuredError, Results
 
@@ -52,20 +51,6 @@ def _durations(axes: Axes, results: Results) -> None:
     axes.set_ylim(bottom=0)
 
 
-def _times(axes: Axes, results: Results) -> None:
-    timed = results.where(study=TIME)
-    for number, name in enumerate(("input", "match", "output", "random")):
-        pairs = [(float(n), some.mean(f"{name}_plan_s")) for n, some in timed.by("number")]
-        axes.plot(
-            [n for n, _ in pairs], [s for _, s in pairs], marker=plots.MARKERS[number], label=name
-        )
-    axes.set_xscale("log")
-    plots.logarithmic(axes)
-    axes.set_xlabel("distinct subscriptions")
-    axes.set_ylabel("time of a decision, s")
-    axes.legend()
-
-
 FIGURES = (
     Figure(
         "errors", "Mean error of estimates against what was measured when the loads had settled, of"
@@ -74,5 +59,4 @@ FIGURES = (
     ),
     Figure("samples", "Errors over the number of samples.", _over_samples),
     Figure("durations", "Duration of a session over the number of samples.", _durations),
-    Figure("times", "Time of a decision.", _times),
 )  # fmt: skip

@@ -92,10 +92,15 @@ class Names:
     """The names that are claimed anywhere, as one broker knows them."""
 
     def __init__(
-        self, broker: str, links: Collection[Neighbour], expected: Iterable[Neighbour] = ()
+        self,
+        broker: str,
+        links: Collection[Neighbour],
+        expected: Iterable[Neighbour] = (),
+        lane: int = 0,
     ) -> None:
         """`links` are those of the router, and change with them; others are `expected`."""
         self._broker = broker
+        self._lane = lane
         self._links = links
         self._away: set[Neighbour] = set()
         self._entries: dict[str, NameEntry] = {}
@@ -117,6 +122,19 @@ class Names:
         return None if entry is None else entry.last_hop
 
     # -- clients of this broker ----------------------------------------------------------------
+
+    def sessions(self) -> list[NameClaim]:
+        """The claims of clients of this broker that are not elsewhere meanwhile."""
+        return [
+            claim for claim in self._sessions.values() if self._entries[claim.name].claim == claim
+        ]
+
+    def enter(self, claim: NameClaim) -> Answers:
+        """A client of this broker has this name, in another epoch: claim it in this one."""
+        known = self._entries.get(claim.name)
+        if known is not None and known.claim.rank > claim.rank:
+            return []  # It has moved, or lost its name: it will be told in the other epoch.
+        return self._adopt(claim, LocalClient(claim.name))
 
     def stimulate(self, stimulus: NameStimulus) -> Answers:
         match stimulus:
@@ -337,7 +355,8 @@ class Names:
     def _pass_on(self, request: NameRequest, known: NameEntry) -> Answers:
         """Towards the holder, or to the driver of this broker if it is here."""
         if isinstance(known.last_hop, LocalClient):
-            return [NameContested(known.last_hop, NameContest(known.claim, request))]
+            contest = NameContest(known.claim, request, known.has_turned)
+            return [NameContested(known.last_hop, contest)]
         assert isinstance(known.last_hop, Neighbour), "modules have names of their own"
         if known.last_hop in self._away or len(request.way) >= WAY_MAX:
             # Its broker has failed, or the network is in parts: the holder is away.
@@ -368,7 +387,7 @@ class Names:
     def _on_answer(self, answer: NameAnswer) -> Answers:
         if answer.way:
             *way, last = answer.way
-            to = Neighbour(last)
+            to = Neighbour(last, self._lane)
             return [Send(to, replace(answer, way=tuple(way)))] if to in self._links else []
         waiting = self._waiting.get(answer.name)
         if waiting is None or waiting.wish.incarnation != answer.incarnation:

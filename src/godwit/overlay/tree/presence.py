@@ -67,6 +67,14 @@ class Presence:
             return [Send(direction, sweep)]
         return [Confirm(LocalClient(sweep.client), Swept(move=sweep.move))]
 
+    def own(self) -> list[tuple[Hop, Present]]:
+        """The own broker, if its clients have begun to move away, and the client that was first."""
+        return [
+            (hop, Present(broker=broker))
+            for broker, hop in self._direction.items()
+            if not isinstance(hop, Neighbour)
+        ]
+
     def link_up(self, neighbour: Neighbour) -> Answers:
         """Send a neighbour the brokers that are not in its own direction."""
         return [

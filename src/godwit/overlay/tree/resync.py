@@ -5,7 +5,8 @@
     ResyncDone                   behind all that: what was not repeated is withdrawn
 
 Until then neighbours keep what they have from the broker, and what they have for it.  A restarted
-broker sends NOT_ALL to neighbours that do not remember it: they may have restarted as well.
+broker sends NOT_ALL to neighbours that do not remember it: they may have restarted as well.  So it
+does to one that restarts meanwhile, which learns by it that clients may remember an earlier run.
 
 A broker has sent a neighbour everything if its clients had time to reconnect, and each of its
 other neighbours has sent it everything.  That ends at the leaves of the tree, also when several
@@ -57,9 +58,14 @@ class Resync:
         """Whether every neighbour other than `hop` has sent all its advertisements."""
         return not self._lacking or self._lacking == {hop}
 
-    def begin(self, neighbour: Neighbour) -> None:
+    def begin(self, neighbour: Neighbour, *, is_recovering: bool = False) -> list[Send]:
+        """A neighbour is new, or has restarted.
+
+        A broker that is recovering does not know whether there was an earlier run of it before.
+        """
         self._heard[neighbour] = self._said[neighbour] = ResyncScope.NOT_ALL
         self._lacking.add(neighbour)
+        return [Send(neighbour, NOT_ALL)] if is_recovering else []
 
     def end(self, neighbour: Neighbour) -> None:
         """The neighbour is gone, or is not expected any longer."""

@@ -47,19 +47,28 @@ T5  An advertisement counts at its publisher's hop, and at the former hop until 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Answer, Confirm, MovedAway, MovedHere, Place, Tables
+from godwit.broker.routing import (
+    Answer,
+    Confirm,
+    Holding,
+    MovedAway,
+    MovedHere,
+    Place,
+    Tables,
+)
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.messages import (
     Absent,
     Advertisement,
     AdvertisementId,
     AdvertisementInEffect,
+    Last,
     NameMessage,
     Present,
     Publication,
@@ -75,7 +84,7 @@ from godwit.content.messages import (
 )
 from godwit.overlay.tree.names import Names
 from godwit.overlay.tree.presence import Presence
-from godwit.overlay.tree.resync import NOT_ALL, Resync
+from godwit.overlay.tree.resync import Resync
 from godwit.overlay.tree.routing_tables import (
     AdvertisementEntry,
     AdvertisementTable,
@@ -83,6 +92,7 @@ from godwit.overlay.tree.routing_tables import (
     Link,
     SubscriptionEntry,
 )
+from godwit.overlay.tree.table_views import check_link, local_holdings, tables_of
 
 Answers = list[Answer]
 
@@ -100,7 +110,7 @@ class TreeRouting:
         self._advertisements = AdvertisementTable()
         self._interests = InterestTable()
         self._presence = Presence()
-        self.names = Names(place.broker, self._links, place.expected)
+        self.names = Names(place.broker, self._links, place.expected, place.lane)
         self._resync = Resync(self._links, place.expected)
         self._is_recovering = False
         self._unconfirmed: dict[tuple[AdvertisementId, Hop], None] = {}
@@ -151,8 +161,18 @@ class TreeRouting:
                 return self._presence.handle(message, last_hop, list(self._links))
             case ResyncDone(scope=scope):
                 return self._on_resync_done(scope, last_hop)
+            case Last():
+                return []  # Of an epoch that is over (overlay/epochs/).
             case _:
                 assert_never(message)
+
+    def publisher(self, advertisement: AdvertisementId) -> Hop | None:
+        entry = self._advertisements.get(advertisement)
+        return None if entry is None else entry.last_hop
+
+    def holdings(self) -> Iterator[Holding]:
+        waiting = self._unconfirmed
+        return local_holdings(self._advertisements, self._interests, self._presence, waiting)
 
     # -- links ---------------------------------------------------------------------------------
 
@@ -166,9 +186,7 @@ class TreeRouting:
             # What is in effect stays in effect: that holds for the links that were up then.
             if entry.awaited:
                 entry.awaited[neighbour] = entry.advertisement.edition
-        self._resync.begin(neighbour)
-        if self._is_recovering:
-            answers.append(Send(neighbour, NOT_ALL))
+        answers += self._resync.begin(neighbour, is_recovering=self._is_recovering)
         answers += self.names.link_up(neighbour)
         return [*answers, *self._presence.link_up(neighbour), *self._resync.due()]
 
@@ -184,7 +202,7 @@ class TreeRouting:
             interest.is_in_doubt |= interest.last_hop == neighbour
             if link.was_sent(interest):
                 answers.append(Send(neighbour, interest.subscription))
-        self._resync.begin(neighbour)
+        answers += self._resync.begin(neighbour, is_recovering=self._is_recovering)
         answers += self.names.link_restarted(neighbour)
         return [*answers, *self._presence.link_up(neighbour), *self._resync.due()]
 
@@ -461,38 +479,16 @@ class TreeRouting:
         notice = SubscriptionInEffect(id=subscription.id, edition=subscription.edition)
         return [_answer(to, notice)]
 
-    # -- display and checks --------------------------------------------------------------------
-
     def tables(self) -> Tables:
-        return Tables(
-            advertisements={e.advertisement.id: e.last_hop for e in self._advertisements},
-            subscriptions={e.subscription.id: e.last_hop for e in self._interests},
-            told={
-                neighbour.name: sorted(id for id in link if link.was_sent(self._interests[id]))
-                for neighbour, link in self._links.items()
-            },
-        )
-
-    # -- invariants ----------------------------------------------------------------------------
+        return tables_of(self._advertisements, self._interests, self._links)
 
     def check(self) -> None:
         """Assert T1 to T5, and what names.py says."""
         self.names.check()
         self._interests.check()
         self._advertisements.check()
-        for neighbour, link in self._links.items():
-            link.check()
-            told = set(link)
-            for entry in self._interests:
-                wanted = self._may_travel(entry, neighbour) and self._advertisements.is_announced(
-                    entry.subscription.filter, neighbour
-                )
-                id = entry.subscription.id
-                assert (id in told) == wanted, (
-                    f"T1: {neighbour.name} and {id}: sent is {not wanted}"
-                )
-                told.discard(id)
-            assert not told, f"T1: {neighbour.name} has {told}, which the table has not"
+        for link in self._links.values():
+            check_link(link, self._advertisements, self._interests)
 
 
 def _answer(to: Hop, notice: AdvertisementInEffect | SubscriptionInEffect) -> Send | Confirm:

@@ -333,7 +333,7 @@ class EdgeBalancer:
         if context.status.status is not LoadStatus.STABILIZING:
             return []
         context.averages.read(now_s)
-        info = context.averages.info()
+        measured = context.averages.measured()
         first, last = context.averages.first_and_last()
         if not self._is_steady(first, last):
             context.averages.forget()
@@ -341,7 +341,7 @@ class EdgeBalancer:
         is_high = context.is_high
         context.status.apply(StatusEvent.SETTLED_HIGH if is_high else StatusEvent.SETTLED)
         prediction, self.mediator.prediction = self.mediator.prediction, None
-        return [] if prediction is None else [achieved(prediction, info)]
+        return [] if prediction is None else [achieved(prediction, measured)]
 
     def _is_steady(self, first: PieValues | None, last: PieValues | None) -> bool:
         if first is None or last is None:

@@ -6,12 +6,15 @@ Departs  1. A window of the meters is read once, by a timer; publications pass u
          2. After a session only windows that began after it count: else the load of before would
             start the next one.
          3. Or in an overload is above 1: what is used is then what is asked for.
+         4. The load of a session's outcome has the matching delay that was measured, not that of
+            the line: else the line would be compared with itself.
 Tested   tests/policies/offload/test_parts.py.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from math import inf
 
 from godwit.broker.meters import Load
@@ -86,6 +89,14 @@ class LoadAverages:
             memory_utilisation=memory,
             memory_per_subscription=memory / subscriptions if subscriptions else 0.0,
         )
+
+    def measured(self) -> BrokerInfo:
+        """As `info`, with the matching delay of the windows instead of the line."""
+        info = self.info()
+        delays_s = [load.matching_delay_s for load in self._windows if load.messages_in_per_s]
+        if not delays_s:
+            return info
+        return replace(info, matching=MatchingDelay(0.0, _mean(delays_s)))
 
 
 def _values(load: Load) -> PieValues:

@@ -4,8 +4,9 @@ Paper    Cheung, thesis 7.1.2, figure 7.9: the estimation error of Ir, d and Or.
 Words    estimated -> predicted; measured after the session -> achieved; error -> the difference of
          the two as a part of what was achieved.
 Departs  1. Each side records its own: the acceptor knows the prediction from the offloader.
-         2. Measured when the load has settled.  A session that an overload starts earlier replaces
-            the prediction: it was made on other terms.
+         2. Measured when the load has settled, the matching delay as well: it is not the line's.
+            A session that an overload starts earlier replaces the prediction: it was made on other
+            terms.
 Tested   tests/policies/offload/test_parts.py.
 """
 

@@ -248,7 +248,8 @@ class Pop(Relocation[PopPublisher]):
             return ()
         onward = names[names.index(self._here.broker) + 1 :]
         if onward:
-            return [ToNeighbour(Neighbour(onward[0]), write(letter))]
+            next_hops = (each for each in self._view.neighbours if each.name == onward[0])
+            return [ToNeighbour(neighbour, write(letter)) for neighbour in next_hops]
         publisher = self._locals.get(letter.publisher)
         if publisher is None or publisher.phase is not RelocationPhase.DECIDING:
             return ()

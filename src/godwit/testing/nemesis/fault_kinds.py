@@ -89,8 +89,8 @@ PATIENT = {
     FaultKind.CONNECTIONS: FaultRule(4, (0.0, 1.0)),
     FaultKind.CLOCK: FaultRule(4, (0.0, 0.0)),
     FaultKind.CLIENT: FaultRule(4, (0.0, 2.0)),
-    FaultKind.SECOND: FaultRule(3, (0.0, 0.0)),
-    FaultKind.TAKE_OVER: FaultRule(3, (0.0, 0.0)),
+    FaultKind.SECOND: FaultRule(4, (0.0, 0.0)),
+    FaultKind.TAKE_OVER: FaultRule(4, (0.0, 0.0)),
     FaultKind.EXTRA_LINK: FaultRule(3, (1.0, 3.0)),
 }
 #: Runs in which brokers and clients are given up: what is lost must be told.
@@ -106,8 +106,8 @@ IMPATIENT = {
     FaultKind.DROP: FaultRule(3, (0.0, 0.0)),
     FaultKind.CONNECTIONS: FaultRule(3, (0.0, 2.0)),
     FaultKind.CLOCK: FaultRule(3, (0.0, 0.0)),
-    FaultKind.CLIENT: FaultRule(3, (0.0, 2.0)),
-    FaultKind.SECOND: FaultRule(3, (0.0, 0.0)),
-    FaultKind.TAKE_OVER: FaultRule(3, (0.0, 0.0)),
+    FaultKind.CLIENT: FaultRule(4, (0.0, 2.0)),
+    FaultKind.SECOND: FaultRule(4, (0.0, 0.0)),
+    FaultKind.TAKE_OVER: FaultRule(4, (0.0, 0.0)),
     FaultKind.EXTRA_LINK: FaultRule(3, (1.0, 3.0)),
 }

@@ -12,7 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 
+from godwit.client import GapReason
 from godwit.testing.nemesis.fault_kinds import FaultKind
+
+#: A client that wanted the name of another one may have given up before it was granted.
+CONTEST_S = 15.0
 
 
 @dataclass(slots=True)
@@ -40,6 +44,7 @@ class ToldGap:
 
     told_s: float
     over_s: float = inf
+    reason: GapReason = GapReason.PART_LOST
 
 
 @dataclass(slots=True)
@@ -51,6 +56,9 @@ class LifeRecord:
     """Where it was, since when."""
 
     gaps: list[ToldGap] = field(default_factory=list)
+    contests_s: list[float] = field(default_factory=list)
+    """When another client of its name called, or was there when it called."""
+
     ended_s: float = inf
     """When it crashed, was closed, or had lost its name."""
 
@@ -62,6 +70,10 @@ class LifeRecord:
         if not begun:
             gap.over_s = gap.told_s if is_over else inf
             self.gaps.append(gap)
+
+    def was_told(self, broker: str, since_s: float) -> bool:
+        """Whether it was told since then that this broker is lost."""
+        return any(gap.broker == broker and gap.told_s >= since_s for gap in self.gaps)
 
     def brokers_between(self, from_s: float, until_s: float) -> set[str]:
         found = {broker for at_s, broker in self.brokers if from_s < at_s <= until_s}

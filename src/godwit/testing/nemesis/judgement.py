@@ -3,7 +3,9 @@
 The oracle knows who had to receive what, once and in order.  A publication that did not arrive is a
 violation if it was acknowledged to its publisher, unless its publisher or its subscriber was told
 of a gap between them: then they know that something is missing, and where.  In a patient run, in
-which everything is back in time, that is no excuse.
+which everything is back in time, that is no excuse, with one exception.  A client that asks for the
+name of another one ends its session, and may be gone before it has the name; if that one could not
+be asked or told, it gets its name back, and is told that its session had ended.
 """
 
 from __future__ import annotations
@@ -12,10 +14,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from godwit.client import GapReason
 from godwit.overlay.topology import Topology
 from godwit.simulation.oracle import Violation, ViolationKind
 from godwit.testing.nemesis.fault_kinds import FaultKind
-from godwit.testing.nemesis.journal import Journal, PublicationRecord, ToldGap
+from godwit.testing.nemesis.journal import (
+    CONTEST_S,
+    Journal,
+    LifeRecord,
+    PublicationRecord,
+    ToldGap,
+)
 from godwit.testing.nemesis.nemesis_plan import EXTRA
 
 #: A publisher is told before its publication is acknowledged.  A subscriber may be told later:
@@ -51,7 +60,9 @@ def judge(
             if published.acknowledged_s is None:
                 found.unacknowledged += 1
                 continue
-            if not is_patient and was_told(published, violation.client, journal, topology):
+            if was_contested(published, journal.lives[violation.client]) or (
+                not is_patient and was_told(published, violation.client, journal, topology)
+            ):
                 found.told += 1
                 continue
         found.concerned.add((violation.client, violation.publisher, violation.sequence))
@@ -66,6 +77,20 @@ def _text(verdict: ViolationKind, client: str, publisher: str, numbers: list[int
     if len(numbers) == 1:
         shown = f"publication {numbers[0]} of {publisher}"
     return f"{shown}: {verdict.value} for {client}"
+
+
+def was_contested(published: PublicationRecord, subscriber: LifeRecord) -> bool:
+    """Whether a subscriber was told that it had no session, because of a client of its name."""
+    from_s, until_s = published.published_s, published.acknowledged_s
+    assert until_s is not None
+    return any(
+        contest_s <= gap.told_s <= contest_s + CONTEST_S
+        and contest_s <= until_s
+        and from_s <= gap.over_s
+        for gap in subscriber.gaps
+        for contest_s in subscriber.contests_s
+        if gap.reason is GapReason.SESSION_ENDED
+    )
 
 
 def was_told(

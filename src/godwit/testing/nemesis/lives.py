@@ -147,6 +147,11 @@ class Life:
     def broker(self) -> str:
         return self.record.brokers[-1][1]
 
+    @property
+    def session_broker(self) -> str:
+        """The broker that has its session: it may have fallen back to one where it was before."""
+        return self.witness.client.session.broker
+
     # -- requests ------------------------------------------------------------------------------
 
     def begin(self, what: str, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -277,7 +282,8 @@ class Life:
             if told != gap:
                 self.journal.problem(f"{self.key} was told {told}, and iterates over {gap}")
             key = (gap.reason, gap.broker, gap.since_s)
-            self.record.on_gap(ToldGap(gap.broker, key, at_s), is_over=gap.is_over)
+            told_gap = ToldGap(gap.broker, key, at_s, reason=gap.reason)
+            self.record.on_gap(told_gap, is_over=gap.is_over)
             self.journal.note(f"{self.key} is told: {gap}")
 
     # -- the end -------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ machine.  A seed that has found something is therefore run several times.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
@@ -41,6 +42,9 @@ RESTART_S = 1.0
 #: rest and delivers.  If something failed all the time, nothing would be in effect.
 EVERY_S = 10.0
 BURST_S = 5.0
+#: So much later some brokers start.  Clients have their names a second after the start, and publish
+#: a moment later, if things come into effect too early.
+LATE_S = (1.5, 4.0)
 #: How far a clock is set, at most; brokers and clients have no bound for that.
 CLOCK_S = 3_600.0
 BURST_MAX = 8
@@ -121,10 +125,18 @@ def draw_plan(
         seconds=seconds,
         topology=topology,
         is_patient=is_patient,
-        late_s={broker: random.uniform(0.5, 3.0) for broker in late},
+        late_s={broker: random.uniform(*LATE_S) for broker in late},
         people=people,
         faults=tuple(sorted(faults.planned, key=lambda fault: fault.at_s)),
     )
+
+
+def planned_faults(
+    seeds: Iterable[int], *, seconds: float = 30.0, kinds: Collection[FaultKind] = NETWORK_KINDS
+) -> Counter[FaultKind]:
+    """How often each kind is planned in these runs, without running them."""
+    plans = (draw_plan(seed, seconds=seconds, kinds=kinds) for seed in seeds)
+    return Counter(fault.kind for plan in plans for fault in plan.faults)
 
 
 class _Faults:

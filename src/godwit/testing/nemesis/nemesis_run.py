@@ -97,6 +97,7 @@ class NemesisRun:
             await self._in_time("all to be quiet", self._settle(), SETTLE_S)
             result.settle_s = journal.now_s() - mended_s
             await self._in_time("a second client to be refused", self._meet_seconds(), SETTLE_S)
+            await self._in_time("a lost broker to be told", self._lose_broker(), SETTLE_S)
             await self._in_time("a cycle to be refused", self._close_cycle(), SETTLE_S)
             closing = asyncio.gather(*(person.close() for person in self._people.values()))
             await self._in_time("clients to close", closing, SETTLE_S)
@@ -187,6 +188,25 @@ class NemesisRun:
         for person, broker in zip(self._people.values(), self._plan.topology.brokers, strict=False):
             if not await person.is_alone(broker):
                 self._journal.problem(f"{broker} let a second {person.name} in")
+
+    async def _lose_broker(self) -> None:
+        """When all is quiet, nothing else can be the reason if a client is not told of a gap."""
+        if self._journal.problems or not self._has(FaultKind.KILL_LONG):
+            return
+        lives = [person.life for person in self._people.values() if person.life is not None]
+        neighbours = self._plan.topology.neighbours
+        lost = next(b for life in lives for b in neighbours(life.session_broker))
+        told = [life.record for life in lives if life.session_broker in neighbours(lost)]
+        self._journal.note(f"{lost} is killed until it is given up")
+        start_s = self._journal.now_s()
+        await self._fleet.kill(lost)
+        try:
+            while not all(record.was_told(lost, start_s) for record in told):  # noqa: ASYNC110
+                await asyncio.sleep(POLL_S)
+        finally:
+            await self._fleet.start(lost)
+        self._fences.clear()
+        await self._settle()
 
     async def _close_cycle(self) -> None:
         """A link too many is refused by the broker that made it, and nothing else notices."""

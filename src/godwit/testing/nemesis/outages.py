@@ -19,6 +19,8 @@ from godwit.testing.nemesis.tcp_proxy import Way
 
 #: A slow link takes at most so long for each read.
 DELAY_S = 0.4
+#: What is planned for a client that is down waits so long for it, within the rest after a burst.
+UP_S = 3.0
 #: May happen while something else happens to the same link, broker or client.
 _UNDISTURBED = (
     FaultKind.DROP,
@@ -49,8 +51,8 @@ class Outages:
             if fault.kind is FaultKind.CLOCK and library() is None:
                 return
             person = self._people.get(fault.where[0])
-            if person is not None and person.life is None:
-                return  # It has just crashed.
+            if person is not None and not await person.is_up(within_s=UP_S):
+                return  # It crashed a moment ago, and its broker is down.
             self._journal.note(f"FAULT {fault}")
             self._journal.faults[fault.kind] += 1
             start_s = self._journal.now_s()

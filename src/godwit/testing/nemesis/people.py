@@ -9,8 +9,8 @@ from typing import assert_never
 
 from godwit.content.filters import Filter
 from godwit.simulation.oracle import Oracle
-from godwit.testing.nemesis.journal import Journal
-from godwit.testing.nemesis.lives import FENCE_FILTER, Life, LifeObserver
+from godwit.testing.nemesis.journal import CONTEST_S, Journal
+from godwit.testing.nemesis.lives import FENCE_FILTER, POLL_S, Life, LifeObserver
 from godwit.testing.nemesis.nemesis_plan import MoveStep, NemesisStep, PersonPlan
 from godwit.testing.scripts import (
     AdvertiseStep,
@@ -22,8 +22,6 @@ from godwit.testing.scripts import (
 
 #: The number of the fence among advertisements and subscriptions.
 _FENCE = -1
-#: A client that wanted the name may have given up before it was granted.
-CONTEST_S = 15.0
 
 
 class Person:
@@ -108,6 +106,9 @@ class Person:
             if first is None:
                 return
             self._contested_s = self._journal.now_s()
+            # While the network is in parts both may have the name; one loses it when they meet.
+            for each in (first, life):
+                each.record.contests_s.append(self._contested_s)
             url = self._url_of(broker)
             if await life.try_to_connect(url, broker, take_over=take_over):
                 self._journal.counts["took over"] += 1
@@ -117,6 +118,13 @@ class Person:
                 await self._continue_as(life)
             else:
                 self._journal.counts["refused"] += 1
+
+    async def is_up(self, *, within_s: float) -> bool:
+        """Whether it is connected, or will be before long."""
+        until_s = self._journal.now_s() + within_s
+        while self.life is None and self._journal.now_s() < until_s:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)
+        return self.life is not None
 
     async def is_alone(self, broker: str) -> bool:
         """Whether a second client of this name is refused, as it must be when all is quiet."""

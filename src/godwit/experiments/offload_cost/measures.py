@@ -1,13 +1,10 @@
-"""Measures of `press-accuracy`: those of balancing; or of one decision, its memory or time."""
+"""Measures of `offload-cost`: the memory or the time of one decision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from godwit.experiments.balance.measures import MEASURES as BALANCE_MEASURES
-from godwit.experiments.balance.measures import measure as balance_measure
 from godwit.experiments.balance.readings import decisions
-from godwit.experiments.press_accuracy.runs import ACCURACY
 from godwit.lab.declaration import Case, Measure, Trace
 
 MEASURES: Mapping[str, Measure] = {
@@ -16,12 +13,9 @@ MEASURES: Mapping[str, Measure] = {
         f"{name}_plan_s": Measure("s", f"to choose subscribers, {name} offload")
         for name in ("input", "match", "output", "random")
     },
-    **BALANCE_MEASURES,
 }
 
 
-def measure(trace: Trace, case: Case) -> dict[str, float]:
-    if case["study"] == ACCURACY:
-        return balance_measure(trace, case)
+def measure(trace: Trace, _case: Case) -> dict[str, float]:
     (found,) = (each.reason for each in decisions(trace) if each.action == "checked")
     return dict(found)

@@ -1,8 +1,8 @@
-"""How `press-accuracy` is run: balancing as in `balance-local`, or one decision by itself.
+"""How `offload-cost` is run: one decision by itself.
 
-A case has a `study`: `accuracy` is a run of balancing with `press_samples`; `memory` and `time` let
-PRESS sample quotes at a broker with a `number` of distinct subscriptions, whose offload algorithms
-then choose.  The numbers of the latter two are in a decision with the action *checked*.
+PRESS samples quotes at a broker with a `number` of distinct subscriptions, whose offload algorithms
+then choose.  A case has a `study`: `memory` or `time`.  The numbers are in a decision with the
+action *checked*.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from godwit.broker.sessions import ClientSubscription
 from godwit.broker.stimuli import LocalClient
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, SubscriptionId
-from godwit.experiments.balance.runs import run as balance_run
 from godwit.lab.declaration import Case
 from godwit.matching.index import MatchingIndex
 from godwit.policies.offload.broker_load import BrokerInfo, OffloadAction
@@ -30,7 +29,7 @@ from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
 from godwit.workloads.stocks import THESIS_LIKE, StockMarket
 
-ACCURACY, MEMORY, TIME = "accuracy", "memory", "time"
+MEMORY, TIME = "memory", "time"
 SYMBOLS = 40
 QUOTES_PER_S = 20.0
 #: The fastest of so many decisions counts.
@@ -42,9 +41,6 @@ def is_timed(case: Case) -> bool:
 
 
 def run(case: Case, seed: int, folder: Path) -> None:
-    if case["study"] == ACCURACY:
-        balance_run(case, seed, folder)
-        return
     number, samples = int(case["number"]), int(case["press_samples"])
     market = StockMarket(Random(seed), symbols=SYMBOLS, profile=THESIS_LIKE)
     filters = distinct_filters(market, number, Random(seed))

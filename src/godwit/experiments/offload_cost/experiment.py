@@ -1,0 +1,32 @@
+"""`offload-cost`: the memory of PRESS, and the time that offload algorithms take to choose."""
+
+from __future__ import annotations
+
+from godwit.experiments.offload_cost.claims import CLAIMS
+from godwit.experiments.offload_cost.figures import FIGURES
+from godwit.experiments.offload_cost.measures import MEASURES, measure
+from godwit.experiments.offload_cost.runs import MEMORY, TIME, is_timed, run
+from godwit.lab.declaration import Case, Experiment, Scale
+
+CASES: list[Case] = [
+    {"study": MEMORY, "number": 10_000, "press_samples": 100},
+    *({"study": TIME, "number": n, "press_samples": 50} for n in (1000, 2000, 4000, 8000)),
+]
+
+EXPERIMENT = Experiment(
+    name="offload-cost",
+    title="Offload algorithms: memory and time of a decision",
+    question="What does it cost a broker to decide which subscribers to give away?",
+    setup="""\
+PRESS and the offload algorithms by themselves, for a broker with so many distinct subscriptions
+`symbol = S and volume > v` and an idle partner. Times are those of the machine; the fastest of
+three counts.
+""",
+    scales={"small": Scale(CASES, seeds=1), "paper": Scale(CASES, seeds=1)},
+    run=run,
+    measure=measure,
+    measures=MEASURES,
+    claims=CLAIMS,
+    figures=FIGURES,
+    alone=is_timed,
+)

@@ -1,0 +1,115 @@
+"""What a live broker holds, unacknowledged, while the network changes its shape.
+
+    of the next epoch     publications and sweeps, and whatever follows them on their link, until
+                          the old epoch has drained (E3 in overlay/epochs/epoch_routing.py)
+    of a local publisher  what it publishes after the flip, until all before is acknowledged: should
+                          this broker fail, the client sends those again, in the next epoch, and
+                          later ones must not have been there before
+
+What is held is not acknowledged: if this broker fails, it will be sent again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from godwit.broker.routing import Reshapable
+from godwit.content.messages import OtherMessage, Publication
+from godwit.runtime.peer_reader import Arrived, MessageHandler
+from godwit.runtime.port import UNACKNOWLEDGED_BYTES_SPARE, Port
+
+#: A message, the links it has crossed, and the bytes it came as.
+HeldMessage: TypeAlias = tuple[Publication | OtherMessage, int, bytes]
+
+
+class EpochHold:
+    def __init__(self, epochs: Reshapable, *, window_bytes: int) -> None:
+        self._epochs = epochs
+        self._limit_bytes = window_bytes + UNACKNOWLEDGED_BYTES_SPARE
+        self._held: dict[Port, list[HeldMessage]] = {}
+        self._held_bytes: dict[Port, int] = {}
+        self._gates: dict[Port, int] = {}
+        """Clients, and how many of their frames have to be acknowledged first."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._held and not self._gates
+
+    def holds(self, source: Port) -> bool:
+        return source in self._held
+
+    def takes_run(self, source: Port, run: Sequence[Arrived]) -> bool:
+        """Keep publications that have to wait; False if they have not."""
+        if source not in self._held and not self._starts(source, run[0][0]):
+            return False
+        for arrived in run:
+            self._hold(source, arrived)
+        return True
+
+    def takes(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> bool:
+        """As `takes_run`, for another message."""
+        if source not in self._held and not self._starts(source, message):
+            return False
+        self._hold(source, (message, hops, body))
+        return True
+
+    def _starts(self, source: Port, message: Publication | OtherMessage) -> bool:
+        if source in self._gates:
+            return isinstance(message, Publication)
+        return self._epochs.starts_hold(message, source.hop)
+
+    def _hold(self, source: Port, held: HeldMessage) -> None:
+        self._held.setdefault(source, []).append(held)
+        held_bytes = self._held_bytes.get(source, 0) + len(held[2])
+        self._held_bytes[source] = held_bytes
+        if held_bytes > self._limit_bytes and source.connection is not None:
+            source.connection.pause_reading()  # The peer ignores that its window is full.
+
+    def forget(self, source: Port) -> None:
+        """The peer is gone, or will send it all again."""
+        self._held.pop(source, None)
+        self._held_bytes.pop(source, None)
+        self._gates.pop(source, None)
+
+    # -- the flip ------------------------------------------------------------------------------
+
+    def gate(self, clients: Iterable[Port]) -> None:
+        """Local publications go to the next epoch now."""
+        for port in clients:
+            if port.stream.received > port.acknowledged:
+                self._gates[port] = port.stream.received
+
+    def is_settled(self, port: Port) -> bool:
+        """Whether all that a client published before the flip is acknowledged."""
+        first = self._gates.get(port)
+        return first is not None and port.acknowledged >= first
+
+    def open_gate(self, port: Port, handler: MessageHandler) -> None:
+        if self._gates.pop(port, None) is not None:
+            self._hand_over(port, handler)
+
+    # -- the end of the old epoch --------------------------------------------------------------
+
+    def drop_lane(self, lane: int, handler: MessageHandler) -> None:
+        """An epoch is over: what came on its lane is forgotten, what came on the other handled."""
+        for port in [port for port in self._held if port.is_link]:
+            if getattr(port.hop, "lane", None) == lane:
+                self.forget(port)
+            else:
+                self._hand_over(port, handler)
+
+    def _hand_over(self, source: Port, handler: MessageHandler) -> None:
+        """Handle what was held as if it came now."""
+        messages = self._held.pop(source, [])
+        self._held_bytes.pop(source, None)
+        if source.connection is not None:
+            source.connection.read_start_s = time.monotonic()
+        for message, hops, body in messages:
+            if isinstance(message, Publication):  # One by one: they are not sent again.
+                handler.receive_run(source, [(message, hops, body)])
+            else:
+                handler.receive(source, message, hops, body)
+        if messages:
+            handler.finish_read(source)

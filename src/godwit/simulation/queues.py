@@ -1,0 +1,66 @@
+"""What waits in the queues of a simulated broker, and leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from godwit.broker.effects import Deliver, Notify, Send
+from godwit.broker.stimuli import (
+    ClientArrived,
+    ClientLeft,
+    EpochStimulus,
+    LinkDown,
+    LinkUp,
+    Neighbour,
+    OperatorCommand,
+    Pinged,
+    Received,
+    TimerFired,
+)
+from godwit.content.messages import Message, Notice
+from godwit.simulation.wires import Wire
+
+#: What keeps its place behind messages, and takes the engine no time.
+InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown | EpochStimulus
+#: What a module waits for: behind the message in the engine, before all others.
+Aside: TypeAlias = TimerFired | Pinged | OperatorCommand
+#: What waits for the engine, with its size in bytes and its time of arrival.
+Incoming: TypeAlias = tuple[Received | InOrder | Aside, int, float]
+#: What leaves by the output.
+Outgoing: TypeAlias = Send | Deliver | Notify
+#: One event for each copy would be exact, and slow where copies take microseconds.
+COPIES_TOGETHER_S = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourPort:
+    wire: Wire
+    arrive: Callable[[Received, float], None]
+    close: Callable[[LinkDown], None]
+    """Tells the other end that the link is closed."""
+
+    hop: Neighbour
+    """This broker, as the other end knows it."""
+
+
+def copies_of(
+    deliver: Deliver, start_s: float, departs_s: float
+) -> Iterator[tuple[Deliver, float]]:
+    """Copies that arrive together, and when they leave; the last ones leave at `departs_s`."""
+    to, count, busy_s = deliver.to, len(deliver.to), departs_s - start_s
+    if busy_s > COPIES_TOGETHER_S:
+        publication, hops = deliver.publication, deliver.hops
+        together = max(1, int(COPIES_TOGETHER_S / busy_s * count))
+        for last in range(together, count, together):
+            some = Deliver(to[last - together : last], publication, hops)
+            yield some, start_s + busy_s * last / count
+        deliver = Deliver(to[(count - 1) // together * together :], publication, hops)
+    yield deliver, departs_s
+
+
+def carried(effect: Outgoing | Received) -> Message | Notice:
+    if isinstance(effect, Send | Received):
+        return effect.message
+    return effect.publication if isinstance(effect, Deliver) else effect.notice

@@ -1,0 +1,45 @@
+"""Live networks that change their shape while brokers, links and the coordinator fail.
+
+All seeds: `godwit replay 0 --until 2000 --reshaping --faults`; every other one is such a storm.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests.sweeps import seeds
+
+from godwit.broker.stimuli import Hop
+from godwit.content.messages import Message
+from godwit.overlay.epochs.epoch_routing import EpochRouting
+from godwit.testing.storms.reshaping_storm import reshaping_storm
+
+SEEDS_PER_TEST = 5
+SEEDS_UNTIL_NOTICED = 50
+
+
+@pytest.mark.parametrize("first", range(1, seeds(40, whole=2_000), 2 * SEEDS_PER_TEST))
+def test_whatever_fails_nothing_is_lost_and_there_is_one_shape(first: int) -> None:
+    for seed in range(first, first + 2 * SEEDS_PER_TEST, 2):
+        storm = reshaping_storm(seed)
+        assert storm.is_flawless, f"godwit replay {seed} --reshaping --faults\n{storm}"
+
+
+def test_storms_have_changes_that_are_done_and_brokers_that_crash() -> None:
+    happened = "\n".join(line for seed in range(6) for line in reshaping_storm(seed).happened)
+    assert ": done" in happened
+    assert "is down for" in happened
+
+
+def first_noticed() -> int | None:
+    for seed in range(SEEDS_UNTIL_NOTICED):
+        if not reshaping_storm(seed).is_flawless:
+            return seed
+    return None
+
+
+def test_it_is_noticed_if_nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_self: EpochRouting, _message: Message, _last_hop: Hop) -> bool:
+        return False
+
+    monkeypatch.setattr(EpochRouting, "starts_hold", never)
+    assert first_noticed() is not None

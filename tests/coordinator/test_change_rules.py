@@ -185,3 +185,35 @@ def test_expected_loads_move_with_the_clients() -> None:
     assert {name: (load.clients, load.output_bytes_per_s) for name, load in after.items()} == {
         "B1": (1, 100.0), "B2": (3, 210.0), "B3": (1, 100.0),
     }  # fmt: skip
+
+
+CHAIN = [("B1", "B3"), ("B3", "B2")]
+
+
+def test_another_tree_of_all_brokers_is_possible() -> None:
+    check_change(request("reshape", "B1", "B2", "B3", links=CHAIN), circumstances())
+
+
+@pytest.mark.parametrize(
+    ("brokers", "links", "refusal"),
+    [
+        pytest.param(("B1", "B3"), CHAIN[:1], "leave out B2", id="a broker is left out"),
+        pytest.param(("B1", "B2", "B3"), CHAIN[:1], "1 links between 3", id="in two parts"),
+        pytest.param(("B1", "B2", "B3"), [*CHAIN, ("B1", "B2")], "3 links between 3", id="a cycle"),
+        pytest.param(
+            ("B1", "B2", "B3"), [("B1", "B9"), ("B1", "B2")], "no broker 'B9'", id="an unknown end"
+        ),
+        pytest.param(("B1", "B2", "B3"), [("B1", "B1"), ("B1", "B2")], "to itself", id="to itself"),
+        pytest.param(("B1", "B2", "B3", "B9"), CHAIN, "there is no broker 'B9'", id="unknown"),
+    ],
+)
+def test_what_is_not_a_tree_of_all_brokers_is_refused(
+    brokers: tuple[str, ...], links: list[tuple[str, str]], refusal: str
+) -> None:
+    with pytest.raises(RestError, match=refusal):
+        check_change(request("reshape", *brokers, links=links), circumstances())
+
+
+def test_only_another_shape_has_links() -> None:
+    with pytest.raises(RestError, match="only another shape has links"):
+        check_change(request("undrain", "B1", links=CHAIN), circumstances())

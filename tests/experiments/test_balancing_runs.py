@@ -55,8 +55,8 @@ def test_a_chain_has_the_clusters_of_table_7_4() -> None:
     assert ("B20", "B30") in scene.topology.links
     assert scene.topology.is_tree
     assert (scene.publishers_at, scene.subscribers_at) == ("B10", "B11")
-    delay_factor = scene.resources["B11"].cpu_speed / scene.resources["B42"].cpu_speed
-    assert delay_factor == pytest.approx(3.0)
+    slower = scene.resources["B11"].cpu_speed / scene.resources["B42"].cpu_speed
+    assert slower == pytest.approx((1 + 3) / (1 + 1)), "delay factors are added: 1x and 3x"
     lines = [scene.resources[name].output_bandwidth_bytes_s for name in ("B12", "B42")]
     assert lines[0] / lines[1] == pytest.approx(12 / 5)
 
@@ -168,13 +168,14 @@ def test_sessions_are_those_of_the_decisions(star: Path, found: dict[str, float]
     assert found["not_improving"] == 0
     before = [each["time_s"] for each in ended if began[each["session"]]["time_s"] < 750]
     assert found["converged_s"] == max(before)
-    outcomes = reasons(decisions, "achieved")
+    # After 1,200 s no client publishes.  Loads are averaged over 40 s.
+    outcomes = [each for each in reasons(decisions, "achieved") if each["time_s"] <= 1200]
     assert found["outcomes"] == len(outcomes)
     assert 0 < found["outcomes_quiet"] < len(outcomes)
     quiet = [
         each["match_error"]
         for each in outcomes
-        if (start_s := began[each["session"]]["time_s"]) >= 300
+        if (start_s := began[each["session"]]["time_s"] - 40) >= 300
         and not start_s <= 750 <= each["time_s"]
         and not began[each["session"]]["overloaded"]
     ]

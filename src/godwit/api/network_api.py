@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from godwit.http.operations import Nothing, Operation
+from godwit.migration.reshaping import ReshapingRecord
 from godwit.protocol.frames import Name
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -153,6 +154,7 @@ class ChangeKind(StrEnum):
     JOIN = "join"
     LEAVE = "leave"
     RESTART = "restart"
+    RESHAPE = "reshape"
 
 
 class ChangeState(StrEnum):
@@ -180,6 +182,7 @@ class StepKind(StrEnum):
 
     LEAVE = "leave"
     JOIN = "join"
+    RESHAPE = "reshape"
 
 
 class StepState(StrEnum):
@@ -211,6 +214,9 @@ class ChangeStep(msgspec.Struct, frozen=True, kw_only=True):
     stayed: dict[str, str] = {}
     """Clients that did not move, with reasons."""
 
+    reshaping: ReshapingRecord | None = None
+    """How far a change of the shape is."""
+
     says: str = ""
 
 
@@ -231,6 +237,9 @@ class ChangeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     link: Name | None = None
     """Of `join`: the neighbour that the new broker links to."""
+
+    links: list[tuple[Name, Name]] = []
+    """Of `reshape`: the links of the new tree, of all brokers."""
 
     per_s: PerSecond | None = None
     """Clients that are asked to move per second; by default the coordinator's `moves_per_s`."""

@@ -3,6 +3,7 @@
 broker.py          broker
 network.py         up, topology
 network_commands.py  network show|drain|undrain|join|leave|restart|history|abort
+applying.py        network apply
 network_report.py  a network and its changes as text
 joining.py         a broker that joins a running network in this process
 pubsub.py          sub, pub, adv, explain
@@ -14,7 +15,7 @@ croc_sources.py    profiles from a file, a running network or a trace
 croc_report.py     a plan as text
 croc_picture.py    a plan as a picture
 coordinator.py     coordinator, brokers
-datacluster.py     datacluster, execute, load, dataset list, channel list|show|explain|skip
+datacluster.py     datacluster, execute, load, dataset list, channel list|show|explain|skip|resume
 demo.py            demo, demo emergencies, simulate
 replay.py          replay
 nemesis.py         nemesis

@@ -18,7 +18,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Brokers": {
         "network": ("up", "topology"),
         "broker": ("broker",),
-        "network_commands": ("network",),
+        "applying": ("network",),  # It adds `apply` to those of network_commands.py.
         "load_balancing": ("balancing",),
         "croc": ("croc",),
     },

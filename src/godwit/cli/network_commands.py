@@ -202,7 +202,7 @@ def drain(
         within_s=within_s,
         take_over=take_over,
     )
-    _change(request, at, secret, json=json)
+    change_network(request, at, secret, json=json)
 
 
 @network.command()
@@ -218,7 +218,7 @@ def undrain(
     Clients that have moved stay where they are.
     """
     request = ChangeRequest(kind=ChangeKind.UNDRAIN, brokers=[broker], take_over=take_over)
-    _change(request, at, secret, json=json, good=(ChangeState.DONE, ChangeState.TAKEN_BACK))
+    change_network(request, at, secret, json=json, good=(ChangeState.DONE, ChangeState.TAKEN_BACK))
 
 
 @network.command()
@@ -247,7 +247,7 @@ def leave(
         within_s=within_s,
         take_over=take_over,
     )
-    _change(request, at, secret, json=json)
+    change_network(request, at, secret, json=json)
 
 
 @network.command()
@@ -277,7 +277,7 @@ def restart(
     """
     if bool(brokers) == all:
         raise UsageError("name brokers, or say --all")
-    names = brokers or uvloop.run(_all_brokers(at, secret))
+    names = brokers or uvloop.run(all_brokers(at, secret))
     request = ChangeRequest(
         kind=ChangeKind.RESTART,
         brokers=names,
@@ -291,10 +291,10 @@ def restart(
         within_s=within_s,
         take_over=take_over,
     )
-    _change(request, at, secret, json=json)
+    change_network(request, at, secret, json=json)
 
 
-async def _all_brokers(at: str, secret: str) -> list[str]:
+async def all_brokers(at: str, secret: str) -> list[str]:
     async with _coordinator(at, secret) as server:
         view = await server.call(network_api.NETWORK, Nothing())
     if not view.brokers:
@@ -337,7 +337,7 @@ def join(
         take_over=take_over,
     )
     if listen is None or dry_run:
-        _change(request, at, secret, json=json)
+        change_network(request, at, secret, json=json)
         return
     from godwit.cli.joining import run_joining  # noqa: PLC0415  Slow: it is a broker.
 
@@ -357,7 +357,7 @@ def abort(at: At = LISTEN, json: Json = False, secret: Secret = "") -> None:
     _report(uvloop.run(aborted()), json=json, good=(ChangeState.TAKEN_BACK,))
 
 
-def _change(
+def change_network(
     request: ChangeRequest,
     at: str,
     secret: str,

@@ -16,6 +16,7 @@ change_rules.py         which changes are possible now
 change_targets.py       brokers that take the clients of another one
 change_requests.py      what operators ask for
 change_runner.py        carries changes out by orders to brokers
+reshaping_step.py       ... and by epochs, if the tree changes
 paced_moves.py          clients are moved at a limited rate
 moving_clients.py       asks brokers to move them
 broker_records.py       the persistent state, as changes

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from godwit.api.network_api import Authority, BrokerAccount, ChangeKind, ChangeRequest
 from godwit.http.errors import RestError
+from godwit.overlay.topology import topology
 
 NOT_FOUND, CONFLICT, WRONG = 404, 409, 400
 
@@ -44,6 +45,8 @@ def check_change(request: ChangeRequest, now: Circumstances) -> None:
         return
     if request.link is not None:
         raise RestError(WRONG, "only a broker that joins is given a link", where="link")
+    if request.links and request.kind is not ChangeKind.RESHAPE:
+        raise RestError(WRONG, "only another shape has links", where="links")
     for name in request.brokers:
         _check_known(name, now, where="brokers")
         _check_can_be_ordered(name, now)
@@ -60,8 +63,33 @@ def check_change(request: ChangeRequest, now: Circumstances) -> None:
             _check_supervised(request, now)
             if request.drains:
                 _check_room(request, now)
+        case ChangeKind.RESHAPE:
+            _check_tree(request, now)
         case ChangeKind.UNDRAIN:
             pass
+
+
+def _check_tree(request: ChangeRequest, now: Circumstances) -> None:
+    missing = sorted(now.live - set(request.brokers))
+    if missing:
+        raise RestError(
+            WRONG,
+            f"the new links leave out {', '.join(missing)}: link every broker, or let it leave"
+            " first (godwit network leave)",
+            where="links",
+        )
+    for a, b in request.links:
+        for end in (a, b):
+            _check_known(end, now, where="links")
+        if a == b:
+            raise RestError(WRONG, f"broker {a} is linked to itself", where="links")
+    if not topology(request.brokers, request.links).is_tree:
+        raise RestError(
+            WRONG,
+            f"{len(request.links)} links between {len(request.brokers)} brokers are not a tree:"
+            " link all brokers, without a cycle",
+            where="links",
+        )
 
 
 def _check_authority(request: ChangeRequest, now: Circumstances) -> None:

@@ -32,6 +32,7 @@ from godwit.coordinator.changes import named, text_of
 from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.moving_clients import MovingClients
 from godwit.coordinator.paced_moves import PacedMoves
+from godwit.coordinator.reshaping_step import ReshapingStep
 from godwit.errors import GodwitError, UnreachableError
 from godwit.http.errors import RestError
 from godwit.http.operations import Answer, Asked, Nothing, Operation
@@ -55,6 +56,7 @@ class ChangeRunner:
         self._core = core
         self._calls = calls
         self._save = save
+        self._reshaping = ReshapingStep(core, calls, save)
         self._seen: dict[str, tuple[float, BrokerAccount]] = {}
         """The last account of brokers that should be drained."""
         self._steps: dict[StepKind, Callable[[int], Awaitable[StepEnd]]] = {
@@ -64,6 +66,7 @@ class ChangeRunner:
             StepKind.RETURN: self._return,
             StepKind.LEAVE: self._leave,
             StepKind.JOIN: self._join,
+            StepKind.RESHAPE: self._reshape,
         }
 
     async def run(self) -> None:
@@ -416,6 +419,9 @@ class ChangeRunner:
                 )
             await asyncio.sleep(TICK_S)
         return StepState.STOPPED, "is not waited for any more"
+
+    async def _reshape(self, index: int) -> StepEnd:
+        return await self._reshaping.run(self._change, index)
 
 
 def left_text(stayed: dict[str, str]) -> str:

@@ -56,6 +56,8 @@ def steps_of(request: ChangeRequest) -> list[ChangeStep]:
             kinds = [StepKind.RESTART]
             if request.drains:
                 kinds = [StepKind.DRAIN, *kinds, *([StepKind.RETURN] if request.returns else [])]
+        case ChangeKind.RESHAPE:
+            return [ChangeStep(kind=StepKind.RESHAPE, broker="the network")]
     return [ChangeStep(kind=kind, broker=broker) for broker in request.brokers for kind in kinds]
 
 
@@ -137,6 +139,9 @@ class NetworkChanges:
             raise RestError(CONFLICT, "no change is under way")
         if any(s.kind is StepKind.LEAVE and s.state is StepState.RUNNING for s in current.steps):
             reason = f"change {current.number}: the broker was told to leave; it is too late"
+            raise RestError(CONFLICT, reason)
+        if any(s.reshaping is not None and s.reshaping.stage.is_committed for s in current.steps):
+            reason = f"change {current.number}: the new shape is committed, and goes forward"
             raise RestError(CONFLICT, reason)
         return self._replaced(state=ChangeState.TAKING_BACK)
 

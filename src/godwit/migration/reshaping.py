@@ -41,6 +41,10 @@ class ReshapingStage(Enum):
     def is_over(self) -> bool:
         return self in (ReshapingStage.DONE, ReshapingStage.ABORTED)
 
+    @property
+    def is_committed(self) -> bool:
+        return self in (ReshapingStage.COMMITTED, ReshapingStage.DONE)
+
 
 class ReshapingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a coordinator keeps of a change."""

@@ -77,7 +77,7 @@ class NodeLinks:
         self._given_up: set[str] = set()
         """Names and addresses of neighbours whose links were up or awaited, and are no longer."""
         self._troubles: dict[str, str] = {}
-        """Why the last call has failed, by name or address of a neighbour that is called."""
+        """Why the last call has failed, by the name or address that this broker calls."""
         self._states = LinkStates(node.name, self._awaited)
         self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
 

@@ -40,8 +40,12 @@ async def carry_out(
     brokers: tuple[str, ...] = (),
     build_s: float = BUILD_S,
     ask_again_s: float = ASK_AGAIN_S,
+    is_called_off: Callable[[], bool] = lambda: False,
 ) -> ReshapingRecord:
-    """Return when the change is done or given up, by every broker."""
+    """Return when the change is done or given up, by every broker.
+
+    It is given up if `is_called_off` before it is committed.
+    """
     reshaping = Reshaping(record, brokers)
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + build_s
@@ -50,6 +54,8 @@ async def carry_out(
         before = reshaping.stage
         requests = reshaping.requests()
         await asyncio.gather(*(_ask(reshaping, ask, *each) for each in requests))
+        if is_called_off():
+            reshaping.abort("called off")
         if loop.time() > deadline_s:
             reshaping.abort(f"not built within {build_s:g} s: {', '.join(reshaping.awaited)}")
         if reshaping.record != saved:

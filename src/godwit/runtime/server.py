@@ -84,8 +84,8 @@ class BrokerServer:
         self._socket = listener
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._dialling: dict[str | Neighbour, asyncio.Task[None]] = {}
-        """Links that this broker dials: those of its file by name or address, others by hop."""
+        self._dialling: dict[str, asyncio.Task[None]] = {}
+        """Links that this broker dials, by broker or address, and lane."""
         self._http: contextlib.AbstractAsyncContextManager[str] | None = None
         self.http_url: str | None = None
         self._services = contextlib.AsyncExitStack()
@@ -221,16 +221,16 @@ class BrokerServer:
         """The router opens or closes a link; the end that asks for it dials."""
         match effect:
             case OpenLink(broker=broker, kind=kind, lane=lane, is_caller=True):
-                neighbour = Neighbour(broker, lane)
-                task = self._dialling.get(neighbour)
+                key, neighbour = _dialling_key(broker, lane), Neighbour(broker, lane)
+                task = self._dialling.get(key)
                 if neighbour not in self.node.ports and (task is None or task.done()):
                     where = self._address_of(effect)
                     dialler = self._dialler(broker, where, kind, lane, effect.only_asks)
-                    self._dialling[neighbour] = asyncio.create_task(dialler.run())
+                    self._dialling[key] = asyncio.create_task(dialler.run())
             case OpenLink():
                 pass  # The other end dials.
             case CloseLink(neighbour=neighbour):
-                task = self._dialling.pop(neighbour, None)
+                task = self._dialling.pop(_dialling_key(neighbour.name, neighbour.lane), None)
                 if task is not None:
                     task.cancel()
                 port = self.node.ports.get(neighbour)
@@ -241,6 +241,11 @@ class BrokerServer:
             case _:
                 assert_never(effect)
 
+    def _address_of(self, effect: OpenLink) -> tuple[str, int]:
+        if effect.address:
+            return url_address(effect.address)
+        return self._network.dialled_address(effect.broker)
+
     def _forget(self, broker: str) -> None:
         """A neighbour has left for good: do not call it, and do not miss it."""
         links = self.node.links
@@ -248,16 +253,11 @@ class BrokerServer:
         for dialler in [d for d in self.diallers if links.name_of(d.where) == broker]:
             self.diallers.remove(dialler)
             self._dialling.pop(dialler.where).cancel()
-        opened = self._dialling.pop(neighbour, None)
+        opened = self._dialling.pop(_dialling_key(broker, links.lane), None)
         if opened is not None:
             opened.cancel()
         if neighbour in links.expected and neighbour not in self.node.ports:
             links.expect_no_longer(neighbour)
-
-    def _address_of(self, effect: OpenLink) -> tuple[str, int]:
-        if effect.address:
-            return url_address(effect.address)
-        return self._network.dialled_address(effect.broker)
 
     async def linked(self) -> None:
         """Wait until every link that this broker dials has been up."""
@@ -276,6 +276,10 @@ class BrokerServer:
 
     def _on_caller(self) -> Connection:
         return Admission(self.node).connection
+
+
+def _dialling_key(broker: str, lane: int) -> str:
+    return f"{broker}, lane {lane}" if lane else broker
 
 
 def tracing_of(network: NetworkSettings, settings: BrokerSettings) -> BrokerTrace | None:

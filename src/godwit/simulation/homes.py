@@ -33,7 +33,7 @@ class Home:
     @property
     def last_delivered(self) -> dict[str, int]:
         """By publisher, the sequence number up to which the client has all that it is owed."""
-        return dict(self._node.last_delivered)
+        return self._node.last_delivered.of(self._client)
 
     def send(self, message: Message) -> None:
         now_s = self._agenda.now_s

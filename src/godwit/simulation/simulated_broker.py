@@ -54,6 +54,7 @@ from godwit.broker.stimuli import (
 from godwit.client.deliveries import DeliveryMarks
 from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
+from godwit.simulation.last_delivered import LastDelivered
 from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.queues import (
     Aside,
@@ -111,8 +112,7 @@ class SimulatedBroker:
         self.marks: dict[LocalClient, DeliveryMarks] = {}
         """Clients that have moved here: each publication is checked for duplicates."""
         self._departing: set[LocalClient] = set()
-        self.last_delivered: dict[str, int] = {}
-        """The last sequence number of each publisher that reached local clients."""
+        self.last_delivered = LastDelivered()
         self.gaps = 0
         """Gaps that the clients were told of; simulated clients do nothing about it."""
         self.queued_bytes = 0
@@ -454,7 +454,7 @@ class SimulatedBroker:
 
     def _deliver(self, deliver: Deliver, _departed_s: float) -> None:
         publication, movers, marks = deliver.publication, self.movers, self.marks
-        self.last_delivered[publication.publisher] = publication.sequence
+        self.last_delivered.add(deliver)
         if movers or marks:
             names = []
             for client in deliver.to:

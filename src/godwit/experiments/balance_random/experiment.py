@@ -33,6 +33,10 @@ random. Detection, mediation and moves are the same.
         "paper": Scale(_both(*ALL), seeds=1),
     },
     remarks="""\
+Not run yet at this scale: random offload on both clusters and in the simulation (L9, L10, L11 of
+the cluster). L17 of random offload is that of PlanetLab only, which has 120 subscribers, so that
+hundreds cannot move. The page has one seed.
+
 On PlanetLab random offload moves 193 subscribers (proposed: 26) and overloads B4, the weakest: its
 Or is 2.3 before the step and 3.3 after it, the mean delay of a delivery 44 s. Its clients cannot
 leave, because a move waits for what is queued for them. In the thesis B2 and B3 diverge as well.

@@ -26,8 +26,15 @@ def _errors(axes: Axes, results: Results) -> None:
     axes.set_ylabel("mean error of estimates, %")
 
 
-def _over_samples(axes: Axes, results: Results) -> None:
+def _several(results: Results) -> dict[int, Results]:
     found = by_samples(results)
+    if len(found) < 2:
+        raise NotMeasuredError("the number of samples was not varied")
+    return found
+
+
+def _over_samples(axes: Axes, results: Results) -> None:
+    found = _several(results)
     for number, (metric, label) in enumerate(LABELS.items()):
         axes.plot(
             list(found),
@@ -43,7 +50,7 @@ def _over_samples(axes: Axes, results: Results) -> None:
 
 
 def _durations(axes: Axes, results: Results) -> None:
-    found = by_samples(results)
+    found = _several(results)
     axes.plot(list(found), [some.mean("session_s_mean") for some in found.values()], marker="o")
     plots.doubling(axes, [float(samples) for samples in found])
     axes.set_xlabel("PRESS samples")

@@ -1,0 +1,89 @@
+"""`godwit network apply`: the tree of a network file, or of a plan, on the running network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import msgspec
+import typer
+import uvloop
+
+from godwit.api.network_api import ChangeKind, ChangeRequest
+from godwit.cli.network_commands import (
+    LISTEN,
+    At,
+    DryRun,
+    Reason,
+    TakeOver,
+    WithinS,
+    all_brokers,
+    change_network,
+    network,
+)
+from godwit.cli.options import Json, Secret
+from godwit.errors import UsageError
+
+Links: TypeAlias = list[tuple[str, str]]
+
+
+class PlannedTree(msgspec.Struct):
+    """What is read of a plan of `godwit croc plan --json`."""
+
+    links: Links
+    root: str
+
+
+@network.command()
+def apply(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A network file (TOML), or a plan (JSON) of `godwit croc plan --json`."
+        ),
+    ],
+    dry_run: DryRun = False,
+    reason: Reason = "",
+    within_s: WithinS = 60.0,
+    take_over: TakeOver = False,
+    at: At = LISTEN,
+    json: Json = False,
+    secret: Secret = "",
+) -> None:
+    """Give the running network the links of a file, all at once, without loss.
+
+    Brokers that a plan does not need stay linked to its root, as leaves without work: drain them,
+    and let them leave.  Write the new links into the network file as well, for the next start.
+    """
+    brokers = uvloop.run(all_brokers(at, secret))
+    request = ChangeRequest(
+        kind=ChangeKind.RESHAPE,
+        brokers=brokers,
+        links=links_of(file, brokers),
+        dry_run=dry_run,
+        reason=reason,
+        within_s=within_s,
+        take_over=take_over,
+    )
+    change_network(request, at, secret, json=json)
+
+
+def links_of(file: Path, brokers: Collection[str]) -> Links:
+    """The links of a tree of all brokers."""
+    if file.suffix == ".json":
+        return _planned(file, brokers)
+    from godwit.runtime.settings import load_network  # noqa: PLC0415  As with HTTP.
+
+    return sorted(load_network(file).topology.links)
+
+
+def _planned(file: Path, brokers: Collection[str]) -> Links:
+    try:
+        tree = msgspec.json.decode(file.read_bytes(), type=PlannedTree)
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{file} is not a plan of `godwit croc plan --json`: {error}") from None
+    used = {tree.root, *(broker for link in tree.links for broker in link)}
+    return [*tree.links, *((tree.root, broker) for broker in sorted(set(brokers) - used))]

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from godwit.broker.effects import Decision
 from godwit.broker.stimuli import Received
 from godwit.content.messages import Publication
+from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.overlay.topology import Topology, peer
 from godwit.policies import offload
 from godwit.policies.offload.offload_module import Offload
@@ -233,10 +234,11 @@ def test_adaptive_pie_subscribes_by_value_and_hears_less() -> None:
     for pie in ("plain", "adaptive"):
         scene = Play(peer(clusters=1, edges=4), UNEQUAL, replace(QUICK, pie=pie), until_s=480.0)
         scene.run(240.0)
-        routing = scene.simulator.brokers["B0"].broker.routing
+        epochs = scene.simulator.brokers["B0"].broker.routing
+        assert isinstance(epochs, EpochRouting)
         filters = {
             str(entry.subscription.filter)
-            for entry in routing._interests  # type: ignore[attr-defined]
+            for entry in epochs._now._interests  # type: ignore[attr-defined]
             if "$LOCAL_PIE" in str(entry.subscription.filter)
         }
         bounded = [text for text in filters if "<" in text]

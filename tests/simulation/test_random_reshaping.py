@@ -76,11 +76,6 @@ def test_it_is_noticed_if_last_is_sent_at_once(monkeypatch: pytest.MonkeyPatch) 
     assert first_noticed() is not None
 
 
-def test_it_is_noticed_if_clients_may_move_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("godwit.broker.core.Broker._why_not_now", lambda *_: None)
-    assert first_noticed() is not None
-
-
 def test_a_change_without_traffic_needs_few_messages() -> None:
     simulator = Simulator(balanced_tree(7, fanout=2), seed=1, observers=[oracle := Oracle()])
     alice, paul = simulator.client("alice", at="B7"), simulator.client("paul", at="B4")

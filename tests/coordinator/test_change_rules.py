@@ -217,3 +217,10 @@ def test_what_is_not_a_tree_of_all_brokers_is_refused(
 def test_only_another_shape_has_links() -> None:
     with pytest.raises(RestError, match="only another shape has links"):
         check_change(request("undrain", "B1", links=CHAIN), circumstances())
+
+
+def test_a_broker_cannot_join_a_network_that_has_another_tree_than_its_files() -> None:
+    now = circumstances(accounts=changed("B2", epoch=1))
+    with pytest.raises(RestError, match="another tree than its files"):
+        check_change(request("join", "B9", link="B1"), now)
+    check_change(request("join", "B9", link="B1"), circumstances())

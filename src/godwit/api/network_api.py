@@ -102,6 +102,9 @@ class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     input_utilisation: Figure = 0.0
     output_utilisation: Figure = 0.0
     matching_delay_s: Figure = 0.0
+    epoch: int = 0
+    """The shape of the network that it uses; 0 is that of the configured links."""
+
     authority: Authority | None = None
     """The highest one that it has seen."""
 

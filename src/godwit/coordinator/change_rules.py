@@ -176,5 +176,13 @@ def _check_join(request: ChangeRequest, now: Circumstances) -> None:
     if request.link is None:
         raise RestError(WRONG, "say which broker it links to: --link", where="link")
     _check_known(request.link, now, where="link")
+    if any(account.epoch for account in now.accounts.values()):
+        raise RestError(
+            CONFLICT,
+            "the network has another tree than its files (godwit network apply), which a broker"
+            " cannot join: write the new links and the new broker into the network file, and"
+            " restart the network with it",
+            where="link",
+        )
     if request.link not in now.live:
         raise RestError(CONFLICT, f"broker {request.link} is silent", where="link")

@@ -103,6 +103,7 @@ class BrokerOrders:
             input_utilisation=_finite(load.input_utilisation),
             output_utilisation=_finite(load.output_utilisation),
             matching_delay_s=_finite(load.matching_delay_s),
+            epoch=node.epochs.status.epoch,
             authority=self.authority,
         )
 

@@ -64,6 +64,23 @@ def test_another_tree_under_load_and_the_coordinator_is_killed_meanwhile(tmp_pat
     run(scenario(), within_s=180.0)
 
 
+def test_brokers_are_restarted_and_leave_in_the_new_tree(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with changing(tmp_path, star(3)) as network:
+            await cast(network)
+            async with network.publishing():
+                change = await network.carry_out(ChangeKind.RESHAPE, *BROKERS, links=CHAIN)
+                assert change.state is ChangeState.DONE, change
+                restarted = await network.carry_out(ChangeKind.RESTART, "B4")
+                assert restarted.state is ChangeState.DONE, restarted
+                assert (await neighbours(network))["B4"] == ["B1", "B3"]
+                left = await network.carry_out(ChangeKind.LEAVE, "B3")
+                assert left.state is ChangeState.DONE, left
+                assert network.at("B3") == []
+
+    run(scenario(), within_s=180.0)
+
+
 def test_the_command_applies_a_plan_and_a_network_file(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"algorithm": "fbf", "links": [["B3", "B1"]], "root": "B3"}))

@@ -50,10 +50,7 @@ class Tree:
         self._topology = topology
         self._sequence = 0
         self._post: deque[tuple[str, str, bytes]] = deque()
-        self.views = {
-            name: BrokerView(Broker(name, routing=TreeRouting(Place(name))), f"${name}")
-            for name in topology.brokers
-        }
+        self.views = {name: _view(topology, name) for name in topology.brokers}
         for name, module in modules.items():
             self._take(name, module.start(self.views[name], 0.0))
 
@@ -168,3 +165,8 @@ def link_sum(topology: Topology, wanted: Mapping[str, float], at: str) -> float:
     """Links that all deliveries of a publication cross, from a publisher at a broker."""
     distances = topology.distances(at)
     return sum(count * distances[name] for name, count in wanted.items())
+
+
+def _view(topology: Topology, name: str) -> BrokerView:
+    place = Place.of(name, topology.neighbours(name))
+    return BrokerView(Broker(name, routing=TreeRouting(place)), f"${name}")

@@ -27,6 +27,10 @@ EXPERIMENT = Experiment(
     measures=MEASURES,
     claims=CLAIMS,
     remarks="""\
+Delays and the rows of PAIRWISE-K on this page are older than two corrections, which
+`allocation-homogeneous` describes: copies of a publication now leave a broker one after another,
+and PAIRWISE-K has as many clusters as the last scheme of CRAM-XOR.
+
 Two of the thesis's four sizes were deployed; `cram-cost` has plans for all of them.
 
 R1, R9: CRAM-IOU needs 2 brokers for 1,025 and 7 for 4,100 subscriptions, all of them full ones; the

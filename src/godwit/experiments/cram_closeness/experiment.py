@@ -41,6 +41,9 @@ are CPU times of the machine.
         "paper": Scale(_cases(80, 8000, 4100, 2000), seeds=1),
     },
     remarks="""\
+Delays on this page are older than a correction, which `allocation-homogeneous` describes: copies
+of a publication now leave a broker one after another.
+
 R24, R26 (delay): XOR goes on to merge until 20 clusters are left, each of which is half a broker
 full: with equal brokers it needs 20 brokers where IOU needs 14. So a broker receives less (2.6 and
 3.3 messages a second) and delays are shorter, but all brokers together receive 9% more (51.0 and

@@ -48,6 +48,9 @@ after deployment one in ten of all 1,280 is played: loads are predicted, not kno
         "paper": Scale(_cases(80, 4000, (128, 256, 512, 1024)), seeds=1),
     },
     remarks="""\
+The runs of this page are older than a correction, which `allocation-homogeneous` describes: copies
+of a publication now leave a broker one after another.
+
 R31: the time grows less than the length: most of it is not spent on words.
 
 R32: from 128 to 1,024 bits the highest rate of CRAM-IOU falls from 16.3 to 7.0 messages a second,

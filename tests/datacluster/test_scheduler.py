@@ -50,7 +50,9 @@ def test_periods_that_were_missed_are_one_execution(
     scheduler = Scheduler(channels)
     report(snapshots, 1)
     assert scheduler.run_due(9.9) == []
+    assert channels.status("OfType").unread_batches == 1
     assert inputs(scheduler.run_due(10.0)) == [(0, 1)]
+    assert channels.status("OfType").unread_batches == 0
     report(snapshots, 2)
     assert scheduler.run_due(19.0) == []
     report(snapshots, 3)
@@ -137,6 +139,7 @@ def test_a_failing_channel_waits_longer_and_longer_and_holds_up_no_other(
     assert ids(channels, fire) == [0, 10, 20, 30, 40]
     (last,) = channels.status("Failing").last
     assert (last.attempts, last.state) == (6, "planned")
+    assert channels.status("Failing").unread_batches == 5, "also those that it tries to read"
 
 
 def test_what_was_planned_is_run_first(

@@ -225,7 +225,7 @@ def test_a_session_that_nobody_uses_ends() -> None:
         session, idle = await broker.login(), await broker.login("bob")
         for each in (session, idle):
             await broker.subscribe(each, 1 if each == session else 2)
-        answer = await broker.results(session, wait_s=1)  # Longer than a session may be idle.
+        answer = await broker.results(session, wait_s=3)  # Longer than a session may be idle.
         assert answer.results == []
         assert broker.gateway.sessions == 1
         await until(lambda: cluster.released == {1})
@@ -235,7 +235,7 @@ def test_a_session_that_nobody_uses_ends() -> None:
             with pytest.raises(RestError, match="log in"):
                 await broker.subscribe(each)
 
-    play(history, Limits(session_s=0.4))
+    play(history, Limits(session_s=2.0))
 
 
 def test_the_latest_login_of_a_user_counts() -> None:

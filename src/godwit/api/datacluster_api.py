@@ -285,6 +285,9 @@ class ChannelView(msgspec.Struct, frozen=True):
     every_s: float | None
     query: str
     subscriptions: int
+    unread_batches: int
+    """Batches whose records are new to the channel, and that no ended execution has read."""
+
     last: list[ExecutionView]
 
 

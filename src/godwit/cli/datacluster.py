@@ -156,7 +156,7 @@ def list_channels(url: Url = LOCAL, json: Json = False) -> None:
         typer.echo(msgspec.json.encode(found))
         return
     table = Table("channel", "every", box=None)
-    for name in ("subscriptions", "execution", "rows", "took"):
+    for name in ("subscriptions", "unread batches", "execution", "rows", "took"):
         table.add_column(name, justify="right")
     table.add_column("state")
     for each in found:
@@ -164,7 +164,7 @@ def list_channels(url: Url = LOCAL, json: Json = False) -> None:
         last = each.last[0] if each.last else None
         cells = ("", "", "", "") if last is None else _cells(last)
         table.add_row(f"{each.name}({', '.join(each.parameters)})", every,
-                      f"{each.subscriptions:,}", *cells)  # fmt: skip
+                      f"{each.subscriptions:,}", f"{each.unread_batches:,}", *cells)  # fmt: skip
     console().print(table)
 
 
@@ -179,7 +179,8 @@ def show(name: Name, url: Url = LOCAL, json: Json = False) -> None:
         return
     parameters = ", ".join(f"{each} {kind}" for each, kind in found.parameters.items())
     typer.echo(
-        f"{found.name}({parameters}), {found.subscriptions:,} subscriptions\n{found.query}\n"
+        f"{found.name}({parameters}), {found.subscriptions:,} subscriptions,"
+        f" {found.unread_batches:,} unread batches\n{found.query}\n"
     )
     table = Table("execution", "rows", "took", "state", box=None)
     for name_ in ("subscriptions", "planning", "running", "writing"):

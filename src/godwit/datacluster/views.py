@@ -61,6 +61,7 @@ def _view(status: ChannelStatus) -> api.ChannelView:
         every_s=channel.every_s,
         query=channel.query,
         subscriptions=status.subscriptions,
+        unread_batches=status.unread_batches,
         last=[_execution(outcome) for outcome in status.last],
     )
 

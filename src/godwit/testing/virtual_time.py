@@ -37,16 +37,30 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
+        self.failure: BaseException | None = None
+        """Of a callback: no task sees it, and what it should have done may be awaited for ever."""
+
     def time(self) -> float:
         return self._jumping.slept_s
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if "handle" in context and self.failure is None:
+            self.failure = context.get("exception")
+            self.stop()
+        super().call_exception_handler(context)
+
 
 def run_in_virtual_time(scenario: Coroutine[Any, Any, T], *, clocks: bool = False) -> T:
-    """The result of `scenario`, however long it sleeps."""
+    """The result of `scenario`, however long it sleeps.  It fails if a callback of the loop does."""
     loop = VirtualTimeLoop()
     follow = _virtual_clocks(loop.time) if clocks else nullcontext()
     with asyncio.Runner(loop_factory=lambda: loop) as runner, follow:
-        return runner.run(scenario)
+        try:
+            return runner.run(scenario)
+        except RuntimeError:
+            if loop.failure is None:
+                raise
+            raise loop.failure from None
 
 
 @contextmanager

@@ -80,7 +80,7 @@ def _wait_for_no_clients(patch: pytest.MonkeyPatch) -> None:
         return [*recovering(self), *self.clients_returned()]
 
     patch.setattr(TreeRouting, "recovering", mutated)
-    patch.setattr(Recovery, "is_over", lambda _self, _linked, *, is_complete: is_complete)
+    patch.setattr(Recovery, "is_over", lambda *_, is_complete: is_complete)
 
 
 def _forget_what_a_neighbour_told(patch: pytest.MonkeyPatch) -> None:
@@ -169,6 +169,16 @@ def test_a_deadlock_is_an_error() -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(RuntimeError, match="deadlock"):
+        run_in_virtual_time(scenario())
+
+
+def test_a_failure_of_a_callback_ends_the_run() -> None:
+    async def scenario() -> None:
+        asyncio.get_running_loop().call_later(1.0, lambda: 1 / 0)
+        while True:
+            await asyncio.sleep(1.0)
+
+    with pytest.raises(ZeroDivisionError):
         run_in_virtual_time(scenario())
 
 

@@ -63,6 +63,9 @@ class ChannelStatus(msgspec.Struct, frozen=True):
 
     channel: Channel
     subscriptions: int
+    unread_batches: int
+    """Batches whose records are new to the channel, and that no ended execution has read."""
+
     last: list[ExecutionOutcome]
 
 
@@ -124,7 +127,12 @@ class ChannelService:
     def status(self, name: str, *, executions: int = 20) -> ChannelStatus:
         known = self._definitions.known(name)
         last = self._executions.recent(known.id, limit=executions)
-        return ChannelStatus(known.channel, self._subscriptions.counts().get(known.id, 0), last)
+        return ChannelStatus(
+            channel=known.channel,
+            subscriptions=self._subscriptions.counts().get(known.id, 0),
+            unread_batches=self._unread_batches(known),
+            last=last,
+        )
 
     def explain(self, name: str) -> ChannelExplanation:
         known = self._definitions.known(name)
@@ -153,6 +161,12 @@ class ChannelService:
         }
         inputs = {dataset: Range(last, last) for dataset, last in batches.items()}
         self._definitions.add(channel, inputs, now_s=now_s)
+
+    def _unread_batches(self, known: KnownChannel) -> int:
+        read = self._executions.read_through(known.id)
+        sources = check(known.channel, self._snapshots.dataset).sources
+        news = {source.dataset for source in sources if source.is_new}
+        return sum(self._snapshots.last_batch(dataset) - read[dataset] for dataset in news)
 
     def _drop(self, known: KnownChannel) -> None:
         with self._running_lock(known.id):

@@ -110,6 +110,12 @@ class Executions:
         with self._catalog.transaction() as connection:
             return _execution(_last(connection, channel))
 
+    def read_through(self, channel: int) -> dict[str, int]:
+        """The last batch of each dataset that an ended execution has read."""
+        with self._catalog.transaction() as connection:
+            row = _last(connection, channel)
+        return {name: _read_through(range, row) for name, range in _execution(row).inputs.items()}
+
     def has_planned(self, channel: int) -> bool:
         with self._catalog.transaction() as connection:
             return bool(_last(connection, channel)["state"] == PLANNED)
@@ -220,7 +226,7 @@ class Executions:
         for row in rows:
             for name, range in msgspec.json.decode(row["inputs"], type=Inputs).items():
                 if name.lower() == dataset.lower():
-                    needed.append(range.after if row["state"] == PLANNED else range.through)
+                    needed.append(_read_through(range, row))
         return min(needed, default=None)
 
 
@@ -229,6 +235,11 @@ def begin(
 ) -> None:
     """Executions of a created channel have higher numbers; existing batches are not new to it."""
     _insert(connection, Execution(channel, number, inputs, 0, now_s), state=CREATED)
+
+
+def _read_through(range: Range, row: sqlite3.Row) -> int:
+    """The last batch of a dataset that was read, by the last execution of a channel."""
+    return range.after if row["state"] == PLANNED else range.through
 
 
 def _last(connection: sqlite3.Connection, channel: int) -> sqlite3.Row:

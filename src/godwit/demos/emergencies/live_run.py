@@ -26,7 +26,9 @@ from godwit.workloads.emergencies import PUBLISHERS, Published, emergency_report
 from godwit.workloads.emergency_channels import EMERGENCY
 
 #: Enough for channels to read all that was published, and for the results to be delivered.
-SETTLE_S = 120.0
+SETTLE_S = 240.0
+#: Enough for the results of an execution to be pulled and delivered.
+DELIVERED_S = 3.0
 #: More than a run has: a plan moves each subscriber once, and a run has few plans.
 MOVES_SEEN = 10_000
 ADVERTISED = (
@@ -189,19 +191,17 @@ async def _watch(
 async def _settle(processes: EmergencyProcesses, subscribers: dict[str, LiveSubscriber]) -> None:
     """Wait until every channel has read all records and every result is delivered."""
     deadline_s = time.monotonic() + SETTLE_S
-    await asyncio.sleep(2 * max(c.every_s or 0 for c in await _channels(processes)))
     before = -1
     while time.monotonic() < deadline_s:
         datasets = (await processes.cluster.call(api.DATASETS, Nothing())).datasets
         channels = await _channels(processes)
-        is_idle = not any(dataset.waiting_bytes for dataset in datasets)
+        waits = any(dataset.waiting_bytes for dataset in datasets)
+        waits |= any(channel.unread_batches for channel in channels)
         deliveries = sum(len(log.events) for log in all_deliveries(list(subscribers.values())))
-        executions = sum(channel.last[0].execution for channel in channels if channel.last)
-        now = deliveries + executions
-        if is_idle and now == before:
+        if not waits and deliveries == before:
             return
-        before = now
-        await asyncio.sleep(1.5 * max(channel.every_s or 0 for channel in channels))
+        before = deliveries
+        await asyncio.sleep(DELIVERED_S)
 
 
 async def _channels(processes: EmergencyProcesses) -> Sequence[api.ChannelView]:

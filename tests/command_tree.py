@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from typer.core import TyperGroup
 
 
+@cache  # Making a command takes long, and tests look up each of them often.
 def subcommands(group: TyperGroup) -> dict[str, Any]:
     """Commands and groups of a group, by name."""
     context: Any = None  # Neither our group nor Typer's reads it.

@@ -7,6 +7,7 @@ import doctest
 import io
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,9 +126,14 @@ def commands(page: Path) -> list[str]:
     return [line for line in (*fenced, *inline) if line.startswith("godwit ")]
 
 
+@cache
+def all_commands() -> Any:
+    return typer.main.get_command(cli.app)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_of_the_docs_exist_with_their_options(page: Path) -> None:
-    everything = typer.main.get_command(cli.app)
+    everything = all_commands()
     for line in commands(page):
         command: Any = everything
         words = line.partition("#")[0].split()[1:]

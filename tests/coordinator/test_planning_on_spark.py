@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.sweeps import seeds
 
 from godwit.coordinator.planning_on_spark import loads_on_spark, plan_on_spark
 from godwit.errors import UsageError
@@ -42,7 +43,7 @@ def totals(subscribers: Subscribers, home: Ints, m: int) -> tuple[list[float], l
     return found.incoming.tolist(), found.outgoing.tolist()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(seeds(1, whole=3)))
 def test_loads_are_those_of_the_model_to_the_last_bit(spark: SparkSession, seed: int) -> None:
     subscribers = crowd(seed)
     home = np.random.default_rng(seed).integers(0, 4, subscribers.n).astype(np.int32)
@@ -52,7 +53,7 @@ def test_loads_are_those_of_the_model_to_the_last_bit(spark: SparkSession, seed:
     assert (found.incoming.tolist(), found.outgoing.tolist()) == totals(subscribers, home, 4)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(seeds(1, whole=2)))
 def test_if_everybody_is_a_group_it_is_the_greedy_shuffle(spark: SparkSession, seed: int) -> None:
     subscribers = crowd(seed)
     made = plan_on_spark(

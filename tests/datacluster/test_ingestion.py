@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.datacluster.stating import dataset_statement
 from tests.datacluster.stocking import open_storage
+from tests.sweeps import seeds
 
 from godwit.client.durable_subscription import DurableSubscription
 from godwit.datacluster.datasets.dataset_service import DatasetService, DatasetSettings
@@ -145,7 +146,7 @@ def test_a_backlog_is_ingested_in_batches_of_limited_size(
         assert sorted(row["n"] for row in new) == [4, 5, 6]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(seeds(1, whole=2)))
 def test_it_can_be_stopped_at_any_moment(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     sent = 0

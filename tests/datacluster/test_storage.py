@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 from tests.datacluster.stocking import KEYED, UNKEYED, made, open_storage, rows, store
+from tests.sweeps import seeds
 
 from godwit.datacluster.channels.snapshots import Snapshots
 from godwit.datacluster.datasets.compaction import CompactionSettings, compact
@@ -36,7 +37,7 @@ def test_an_empty_dataset_has_columns(spark: SparkSession, tmp_path: Path) -> No
         snapshots.frame("nothing", through=0)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(seeds(1, whole=3)))
 def test_compaction_changes_nothing_that_can_be_seen(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""All metrics of a trace, and a plan of CRAM, as plain data; as a program, on any master:
+"""Metrics of a trace, and a plan of CRAM, as plain data; as a program, on any master:
 
 python -m tests.lab.collecting spark://127.0.0.1:7077 FOLDER OUT
 """
@@ -16,17 +16,22 @@ from pyspark.sql import SparkSession
 from tests.lab.plain import in_order
 from tests.lab.plans import LIMITS, market, planned
 from tests.lab.runs import OVER
+from tests.sweeps import IS_WHOLE
 
 from godwit.lab.metrics import STAGES
 from godwit.lab.metrics.reading import read_trace
 from godwit.spark.session import spark_session
 
+#: Each takes seconds on a cluster.
+NAMES = list(STAGES)[:: 1 if IS_WHOLE else 5]
 
-def all_metrics(session: SparkSession, folder: Path) -> dict[str, list[dict[str, Any]]]:
+
+def collected(session: SparkSession, folder: Path) -> dict[str, list[dict[str, Any]]]:
     trace = read_trace(session, folder)
     return {
         name: in_order([row.asDict() for row in stage(trace, OVER).collect()])
         for name, stage in STAGES.items()
+        if name in NAMES
     }
 
 
@@ -38,7 +43,7 @@ def large_plan(session: SparkSession) -> dict[str, Any]:
 def main() -> None:
     master, folder, out = sys.argv[1:]
     session = spark_session(master, for_small=True)
-    metrics = all_metrics(session, Path(folder))
+    metrics = collected(session, Path(folder))
     context = session.sparkContext
     # The driver is listed among the executors.
     executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1

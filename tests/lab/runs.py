@@ -1,8 +1,10 @@
-"""Three small simulations, traced, with moves that nobody made."""
+"""Small simulations, traced, with moves that nobody made."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from tests.sweeps import seeds
 
 from godwit.demos.stocks.stock_scenario import StockScenario
 from godwit.lab.metrics.stages import Span
@@ -11,7 +13,7 @@ from godwit.simulation.simulation_trace import SimulationTrace
 from godwit.trace.recorder import Recorder
 from godwit.trace.writer import TraceWriter
 
-SEEDS = (1, 2, 3)
+SEEDS = range(1, 1 + seeds(2, whole=3))
 #: Starts among the subscriptions and ends among the quotes; its buckets do not fit into it.
 OVER = Span(12.5, 71.0, bucket_s=7.0)
 

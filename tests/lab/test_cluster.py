@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from tests.cluster import standalone
-from tests.lab.collecting import all_metrics, large_plan
+from tests.lab.collecting import collected, large_plan
 from tests.lab.plain import assert_same
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_a_cluster_says_what_one_process_says(
     assert found["executors"] == 2
     # As JSON has it: links are lists there.
     assert found["plan"] == json.loads(json.dumps(large_plan(spark)))
-    expected = all_metrics(spark, traces[1])
+    expected = collected(spark, traces[1])
     assert found["metrics"].keys() == expected.keys()
     for name, rows in expected.items():
         assert_same(found["metrics"][name], rows)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from random import Random
 
 from tests.asynchronous import run
+from tests.sweeps import seeds
 
 import godwit
 from godwit.api.broker_api import DRAIN, DrainRequest
@@ -20,7 +21,7 @@ from godwit.runtime.settings import BrokerSettings, network_of
 from godwit.simulation.oracle import Oracle
 from godwit.testing.witness import WitnessedClient, wait_for_deliveries
 
-ROUNDS = 10
+ROUNDS = seeds(3, whole=10)
 BROKERS = ("B1", "B2", "B3")
 
 

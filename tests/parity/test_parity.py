@@ -17,8 +17,8 @@ from godwit.testing import (
     random_script,
 )
 
-SEEDS = seeds(10, whole=20)
-HURRIED_SEEDS = seeds(3, whole=6)
+SEEDS = seeds(5, whole=20)
+HURRIED_SEEDS = seeds(2, whole=6)
 
 
 def brokers(seed: int) -> int:

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from tests.asynchronous import run, until
+from tests.sweeps import seeds
 
 from godwit.content.filters import Filter
 from godwit.errors import UsageError
@@ -231,7 +232,7 @@ async def grow_and_shrink(seed: int) -> Oracle:
     return oracle
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(seeds(5, whole=10)))
 def test_a_network_grows_and_shrinks_while_clients_publish(seed: int) -> None:
     oracle = run_in_virtual_time(grow_and_shrink(seed))
     assert oracle.is_satisfied, oracle.violations[:5]

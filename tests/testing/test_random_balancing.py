@@ -14,7 +14,7 @@ from tests.sweeps import seeds
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.storms.balancing_storm import balancing_storm
 
-SEEDS, STORMS, PER_TEST = seeds(8, whole=100), seeds(12, whole=200), 4
+SEEDS, STORMS, PER_TEST = seeds(4, whole=100), seeds(8, whole=200), 4
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))

@@ -16,7 +16,9 @@ import ast
 import hashlib
 import inspect
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import godwit
 from godwit.errors import UsageError
@@ -37,13 +39,13 @@ def code_version(experiment: Experiment) -> str:
     digest = hashlib.sha256()
     for path in sorted(found):
         digest.update(path.name.encode())
-        digest.update(ast.dump(found[path]).encode())
+        digest.update(found[path].encode())
     return digest.hexdigest()
 
 
-def sources(experiment: Experiment) -> dict[Path, ast.Module]:
+def sources(experiment: Experiment) -> dict[Path, str]:
     """The modules that a run goes through, each as the code that counts."""
-    found: dict[Path, ast.Module] = {}
+    found: dict[Path, str] = {}
     to_read = [Path(inspect.getfile(experiment.run)), Path(inspect.getfile(experiment.measure))]
     for name in experiment.uses:
         to_read += _used(name, experiment)
@@ -51,9 +53,21 @@ def sources(experiment: Experiment) -> dict[Path, ast.Module]:
         path = to_read.pop()
         if path in found or path in MACHINERY:
             continue
-        found[path] = _tree(path)
-        to_read += _imported(found[path])
+        module = _module(path.read_bytes())
+        found[path] = module.code
+        to_read += _ours(module.imports)
     return found
+
+
+class _Module(NamedTuple):
+    code: str
+    imports: list[str]
+
+
+@lru_cache(maxsize=1_000)  # Experiments go through the same modules, and parsing takes long.
+def _module(source: bytes) -> _Module:
+    tree = _tree(source)
+    return _Module(ast.dump(tree), list(_imported(tree)))
 
 
 def _used(name: str, experiment: Experiment) -> list[Path]:
@@ -65,26 +79,29 @@ def _used(name: str, experiment: Experiment) -> list[Path]:
     return found
 
 
-def _imported(tree: ast.Module) -> Iterator[Path]:
-    """The modules of ours that a module names in its imports."""
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The names in the imports of a module, with dots."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             # An imported name is a module itself, or is defined in one.
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        for name in names:
-            package, *inside = name.split(".")
-            place = PACKAGE.joinpath(*inside)
-            if package == PACKAGE.name and inside:
-                candidates = (place.with_suffix(".py"), place / "__init__.py")
-                yield from (path for path in candidates if path.exists())
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _tree(path: Path) -> ast.Module:
-    tree = ast.parse(path.read_bytes())
+def _ours(names: list[str]) -> Iterator[Path]:
+    """The modules of ours among them."""
+    for name in names:
+        package, *inside = name.split(".")
+        place = PACKAGE.joinpath(*inside)
+        if package == PACKAGE.name and inside:
+            candidates = (place.with_suffix(".py"), place / "__init__.py")
+            yield from (path for path in candidates if path.exists())
+
+
+def _tree(source: bytes) -> ast.Module:
+    tree = ast.parse(source)
     tree.body = [statement for statement in tree.body if not _is_declaration(statement)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -51,7 +51,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(scenario: Coroutine[Any, Any, T], *, clocks: bool = False) -> T:
-    """The result of `scenario`, however long it sleeps.  It fails if a callback of the loop does."""
+    """The result of `scenario`, however long it sleeps; a callback that fails ends it."""
     loop = VirtualTimeLoop()
     follow = _virtual_clocks(loop.time) if clocks else nullcontext()
     with asyncio.Runner(loop_factory=lambda: loop) as runner, follow:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from godwit.experiments.balance.claims import scene
+from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, on, scene
 from godwit.experiments.balance.load_measures import OVERLOAD, bucket_s_of
 from godwit.experiments.balance.measures import CHAIN, STAR
 from godwit.lab import plots
 from godwit.lab.curves import drawn
-from godwit.lab.declaration import NotMeasuredError, Results
+from godwit.lab.declaration import Figure, NotMeasuredError, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Draw = Callable[["Axes", Results], None]
 Pick = Callable[[Results], Results]
+PLATFORMS: Mapping[str, Pick] = {
+    "homogeneous cluster": lambda results: on(results, HOMOGENEOUS),
+    "simulation": lambda results: on(results, SIMULATION),
+    "PlanetLab": lambda results: on(results, PLANETLAB),
+}
 LABELS = {
     "input": "input utilisation Ir",
     "output": "output utilisation Or",
@@ -51,19 +57,23 @@ def of_runs(name: str, label: str, picks: Mapping[str, Pick], *, factor: float =
     """One curve for each of several runs."""
 
     def draw(axes: Axes, results: Results) -> None:
-        found = {}
-        for text, pick in picks.items():
-            try:
-                found[text] = pick(results)
-            except NotMeasuredError:
-                continue
-        if not found:
-            raise NotMeasuredError("no run has this curve")
+        found = _measured(results, picks)
         for number, (text, some) in enumerate(found.items()):
             _plot(axes, some, name, text, number, factor=factor)
         _finish(axes, next(iter(found.values())), label)
 
     return draw
+
+
+def _measured(results: Results, picks: Mapping[str, Pick]) -> dict[str, Results]:
+    """Those that the scale has; at least one."""
+    found = {}
+    for text, pick in picks.items():
+        with suppress(NotMeasuredError):
+            found[text] = pick(results)
+    if not found:
+        raise NotMeasuredError("no run has this curve")
+    return found
 
 
 def of_causes(pick: Pick, names: Sequence[str] = tuple(CAUSES)) -> Draw:
@@ -104,19 +114,25 @@ def _finish(axes: Axes, found: Results, label: str) -> None:
     axes.legend()
 
 
-def over(measure: str, parameter: str, label: str, picks: Mapping[str, Pick]) -> Draw:
-    """A measure over a number of brokers or clusters, a line for each platform."""
+def growing(parameter: str, number: str) -> tuple[Figure, ...]:
+    """Load and delay over a number of edge brokers or clusters; `number` is of the figure."""
+    return (
+        Figure(
+            "output", f"Mean Or of the edge brokers (thesis, figure {number}).",
+            _over("output_mean_before", parameter, "output utilisation Or"),
+        ),
+        Figure(
+            "delay", f"Mean delivery delay (thesis, figure {number}).",
+            _over("delay_before_s", parameter, "s"),
+        ),
+    )  # fmt: skip
+
+
+def _over(measure: str, parameter: str, label: str) -> Draw:
+    """A line for each platform."""
 
     def draw(axes: Axes, results: Results) -> None:
-        groups = {}
-        for text, pick in picks.items():
-            try:
-                groups[text] = pick(results)
-            except NotMeasuredError:
-                continue
-        if not groups:
-            raise NotMeasuredError(f"no run has {measure}")
-        plots.lines(axes, groups, x=parameter, y=measure)
+        plots.lines(axes, _measured(results, PLATFORMS), x=parameter, y=measure)
         axes.set_xlabel(parameter)
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)

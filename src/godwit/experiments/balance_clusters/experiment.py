@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
+from godwit.experiments.balance.figures import growing
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
 from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_clusters.claims import CLAIMS
-from godwit.experiments.balance_clusters.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale
 
 
@@ -42,6 +42,6 @@ late is the last part of the run, which ends after 2,500 s.
     measure=measure,
     measures=MEASURES,
     claims=CLAIMS,
-    figures=FIGURES,
+    figures=growing("clusters", "7.11"),
     shares=SHARED,
 )

@@ -2,7 +2,6 @@
 
 experiment.py  the declaration: question, setup, scales, remarks
 claims.py      what the thesis says of them
-figures.py     figure 7.8 of the thesis
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
+from godwit.experiments.balance.figures import growing
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
 from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_edges.claims import CLAIMS
-from godwit.experiments.balance_edges.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale
 
 
@@ -40,6 +40,6 @@ ends after 2,500 s.
     measure=measure,
     measures=MEASURES,
     claims=CLAIMS,
-    figures=FIGURES,
+    figures=growing("edges", "7.8"),
     shares=SHARED,
 )

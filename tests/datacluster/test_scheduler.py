@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -112,7 +113,7 @@ def test_the_moment_of_a_channel_that_waited_for_others_is_when_it_runs(
     for channel in ("OfType", "Second"):
         subscribe(channels, "A", channel, type="fire")
     report(snapshots, 1)
-    scheduler = Scheduler(channels)
+    scheduler = Scheduler(channels, at_once=1)
     scheduler.run_due(0.0)
     first, second = scheduler.run_due(10.0)
     assert first.moment_s == 10.0
@@ -188,3 +189,101 @@ def test_the_thread_runs_channels_and_stops(
     scheduler.stop()
     assert ids(channels, fire, "AtOnce") == [1]
     assert "channels" not in {thread.name for thread in threading.enumerate()}
+
+
+# -- side by side ----------------------------------------------------------------------------------
+
+
+class HeldChannels(ChannelService):
+    """Executions of `OfType` wait before they end."""
+
+    def hold(self) -> None:
+        self.may_go_on = threading.Event()
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+
+    def execute(self, name: str, *, now_s: float) -> ExecutionOutcome | None:
+        outcome = super().execute(name, now_s=now_s)
+        self.begun.append(name)
+        if name == "OfType":
+            assert self.may_go_on.wait(A_WHILE_S)
+        self.ended.append(name)
+        return outcome
+
+
+def held(spark: SparkSession, snapshots: MemorySnapshots, folder: Path) -> HeldChannels:
+    channels = opened(spark, snapshots, folder, HeldChannels)
+    channels.hold()
+    make(channels, OF_TYPE, CONTINUOUS)
+    for channel in ("OfType", "AtOnce"):
+        subscribe(channels, "A", channel, type="fire")
+    return channels
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + A_WHILE_S
+    while not is_so():
+        assert time.monotonic() < give_up_s
+        threading.Event().wait(0.02)
+
+
+def test_a_slow_channel_does_not_delay_another(
+    spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path
+) -> None:
+    channels = held(spark, snapshots, tmp_path)
+    now_s = [0.0]
+    scheduler = Scheduler(channels, clock=lambda: now_s[0])
+    scheduler.start()
+    until(lambda: "AtOnce" in channels.ended)
+    scheduler.on_batch("Reports", report(snapshots, 1))
+    now_s[0] = 10.0
+    until(lambda: "OfType" in channels.begun)
+    for number in (2, 3):
+        before = len(channels.ended)
+        scheduler.on_batch("Reports", report(snapshots, number))
+        until(lambda before=before: len(channels.ended) > before)  # type: ignore[misc]
+    assert "OfType" not in channels.ended
+    channels.may_go_on.set()
+    scheduler.stop()
+    assert "OfType" in channels.ended
+    channels.close()
+
+
+def test_a_batch_that_comes_during_an_execution_is_read_by_the_next(
+    spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path
+) -> None:
+    channels = held(spark, snapshots, tmp_path)
+    make(channels, "DROP CHANNEL OfType", CONTINUOUS.replace("AtOnce", "OfType"))
+    fire = subscribe(channels, "A", "OfType", type="fire")
+    scheduler = Scheduler(channels)
+    scheduler.start()
+    until(lambda: "OfType" in channels.begun)  # It has seen that nothing is new.
+    scheduler.on_batch("Reports", report(snapshots, 1))
+    until(lambda: "AtOnce" in channels.ended)
+    threading.Event().wait(0.3)  # For the scheduler to take note of the batch.
+    channels.may_go_on.set()
+    until(lambda: ids(channels, fire) == [1])
+    scheduler.stop()
+    channels.close()
+
+
+def test_an_execution_during_which_spark_died_runs_alone(
+    spark: SparkSession, snapshots: MemorySnapshots, tmp_path: Path
+) -> None:
+    channels = held(spark, snapshots, tmp_path)
+    channels.has_died = lambda name: name == "OfType"  # type: ignore[method-assign]
+    now_s = [0.0]
+    scheduler = Scheduler(channels, clock=lambda: now_s[0])
+    scheduler.start()
+    until(lambda: channels.ended == ["AtOnce"])
+    now_s[0] = 10.0
+    until(lambda: "OfType" in channels.begun)
+    scheduler.on_batch("Reports", report(snapshots, 1))
+    threading.Event().wait(0.3)
+    assert channels.ended == ["AtOnce"]
+    assert channels.begun.count("AtOnce") == 1, "it waits for the other one"
+    channels.may_go_on.set()
+    until(lambda: channels.ended.count("AtOnce") >= 2)
+    assert channels.ended.index("OfType") == 1
+    scheduler.stop()
+    channels.close()

@@ -51,7 +51,7 @@ class Cluster:
             settings=ChannelSettings(offline_s=settings.offline_s, keep_s=settings.results_s),
             on_results=on_results,
         )
-        self._scheduler = Scheduler(self.channels)
+        self._scheduler = Scheduler(self.channels, at_once=settings.channels_at_once)
         self.datasets = DatasetService(
             self.storage,
             on_batch=self._scheduler.on_batch,

@@ -15,6 +15,7 @@ import msgspec
 from godwit.api.datacluster_api import LISTEN
 from godwit.config import read
 from godwit.datacluster.channels.channel_service import ChannelSettings
+from godwit.datacluster.channels.scheduler import AT_ONCE
 from godwit.datacluster.datasets.ingestion import IngestionSettings
 from godwit.datacluster.log.feed_log import LogSettings
 from godwit.errors import UsageError
@@ -64,6 +65,9 @@ class DataClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     results_s: Seconds = ChannelSettings().keep_s
     """How long results without an acknowledgement are kept."""
+
+    channels_at_once: Annotated[int, msgspec.Meta(ge=1, le=64)] = AT_ONCE
+    """How many channels run at the same time; Spark shares its cores between them."""
 
     def __post_init__(self) -> None:
         address(self.listen)

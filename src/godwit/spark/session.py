@@ -48,6 +48,8 @@ def spark_session(
         .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINTS)
         # Unused, but Spark creates it; by default in the working directory.
         .config("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir(), "godwit-warehouse")))
+        # What runs at the same time shares the cores; by default the first job gets them all.
+        .config("spark.scheduler.mode", "FAIR")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "2g")

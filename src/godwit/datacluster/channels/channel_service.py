@@ -1,7 +1,7 @@
 """The channels of a data cluster: definitions, executions, and the requests of brokers.
 
 Called by the server and by the scheduler.  Calls may come from any thread; a channel is executed by
-one of them at a time.
+one of them at a time, several channels side by side.
 
     plan --> evaluate, write --> commit --> on_results
 
@@ -238,6 +238,16 @@ class ChannelService:
     def has_planned(self, name: str) -> bool:
         return self._executions.has_planned(self._definitions.known(name).id)
 
+    def has_died(self, name: str) -> bool:
+        """Whether Spark has died during the planned execution."""
+        id = self._definitions.known(name).id
+        return self._executions.has_planned(id) and self._executions.last(id).deaths > 0
+
+    def share_cores(self, channel_id: int) -> None:
+        """In this thread, Spark gives a channel its share of the cores, whatever others do."""
+        context = self._spark.session.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", f"channel-{channel_id}")
+
     def skip(self, name: str, *, now_s: float) -> Execution | None:
         """Pass over the planned execution, and its records with it; None if there is none."""
         known = self._definitions.known(name)
@@ -248,13 +258,21 @@ class ChannelService:
         """Remove expired subscriptions, results that are not needed, and removed subscriptions."""
         self._subscriptions.purge(released_before_s=now_s - self._settings.offline_s)
         for known in self._definitions.all():
-            self._results.retain(known.id, done_before_s=now_s - self._settings.keep_s)
-            self._executions.forget(known.id)
-            through = self._executions.last(known.id).version
-            evaluation = self._evaluations.get(known.id)
-            if evaluation is not None and evaluation.base_version is not None:
-                through = min(through, evaluation.base_version)
-            self._subscriptions.forget_removed(known.id, through=through)
+            running = self._running_lock(known.id)
+            if running.acquire(blocking=False):  # One that is running is tidied up later.
+                try:
+                    self._tidy(known.id, now_s)
+                finally:
+                    running.release()
+
+    def _tidy(self, channel_id: int, now_s: float) -> None:
+        self._results.retain(channel_id, done_before_s=now_s - self._settings.keep_s)
+        self._executions.forget(channel_id)
+        through = self._executions.last(channel_id).version
+        evaluation = self._evaluations.get(channel_id)
+        if evaluation is not None and evaluation.base_version is not None:
+            through = min(through, evaluation.base_version)
+        self._subscriptions.forget_removed(channel_id, through=through)
 
     def close(self) -> None:
         if self._spark.is_current(self._generation):

@@ -48,16 +48,17 @@ class NeighbourPort:
 def copies_of(
     deliver: Deliver, start_s: float, departs_s: float
 ) -> Iterator[tuple[Deliver, float]]:
-    """Copies that arrive together, and when they leave; the last ones leave at `departs_s`."""
+    """Copies that arrive together, and when they leave; the last ones leave at `departs_s`.
+
+    For those that take longer than COPIES_TOGETHER_S.
+    """
     to, count, busy_s = deliver.to, len(deliver.to), departs_s - start_s
-    if busy_s > COPIES_TOGETHER_S:
-        publication, hops = deliver.publication, deliver.hops
-        together = max(1, int(COPIES_TOGETHER_S / busy_s * count))
-        for last in range(together, count, together):
-            some = Deliver(to[last - together : last], publication, hops)
-            yield some, start_s + busy_s * last / count
-        deliver = Deliver(to[(count - 1) // together * together :], publication, hops)
-    yield deliver, departs_s
+    publication, hops = deliver.publication, deliver.hops
+    together = max(1, int(COPIES_TOGETHER_S / busy_s * count))
+    for last in range(together, count, together):
+        some = Deliver(to[last - together : last], publication, hops)
+        yield some, start_s + busy_s * last / count
+    yield Deliver(to[(count - 1) // together * together :], publication, hops), departs_s
 
 
 def carried(effect: Outgoing | Received) -> Message | Notice:

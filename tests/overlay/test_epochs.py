@@ -23,12 +23,15 @@ from godwit.content.messages import (
     AdvertisementId,
     AdvertisementInEffect,
     Last,
+    Present,
     Publication,
     ResyncDone,
     ResyncScope,
     Subscription,
     SubscriptionId,
     SubscriptionInEffect,
+    Sweep,
+    Swept,
 )
 from godwit.errors import UsageError
 from godwit.overlay.epochs.epoch_phases import (
@@ -161,6 +164,42 @@ def test_a_broker_that_lost_the_next_epoch_rejoins_it() -> None:
     routing.link_up(C1, LinkKind.PRIMARY)
     routing.handle(DONE, C1)
     assert routing.status.phase == EpochPhase.HOLDING.value
+
+
+SWEEP = Sweep(client="carol", to="D", move=1)
+
+
+def test_a_sweep_that_waits_goes_on_in_the_next_epoch() -> None:
+    routing = built()
+    assert routing.handle(SWEEP, A) == [], "the direction of D is not known"
+    assert routing.handle(Present(broker="D"), C1) == []
+    routing.change_epoch(FLIP)
+    routing.handle(Last(), A)
+    assert Send(C1, SWEEP) in routing.handle(Last(), C)
+
+
+def test_a_sweep_behind_last_goes_on_in_the_next_epoch() -> None:
+    routing = built()
+    routing.handle(Present(broker="D"), C1)
+    routing.change_epoch(FLIP)
+    routing.handle(Last(), A)
+    routing.handle(Last(), C)
+    assert routing.handle(SWEEP, A) == [Send(C1, SWEEP)]
+    here = Sweep(client="alice", to="B", move=1)
+    routing.handle(Present(broker="B"), ALICE)
+    assert routing.handle(here, A) == [Confirm(ALICE, Swept(move=1))]
+
+
+def test_a_sweep_for_a_neighbour_that_has_dropped_the_old_epoch_goes_on_in_the_next_one() -> None:
+    routing = built()
+    routing.handle(Present(broker="D"), A)
+    routing.handle(Present(broker="D"), C1)
+    routing.handle(Last(), C)
+    routing.link_restarted(C)  # The old epoch cannot be dropped until C knows it again.
+    routing.handle(Last(), A)
+    routing.link_down(A)
+    assert routing.status.phase == EpochPhase.HOLDING.value
+    assert routing.handle(SWEEP, C) == [Send(C1, SWEEP)]
 
 
 def test_a_neighbour_that_restarts_is_sent_last_again() -> None:

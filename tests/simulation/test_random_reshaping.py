@@ -47,6 +47,12 @@ def test_a_coordinator_that_fails_leaves_one_shape_or_the_other(first: int) -> N
         assert run.is_flawless, f"random_reshaping({seed}, faults=True)\n{run}"
 
 
+@pytest.mark.parametrize("seed", [495, 797])
+def test_a_move_ends_although_its_sweep_came_behind_the_end_of_an_epoch(seed: int) -> None:
+    run = random_reshaping(seed, faults=True)
+    assert run.is_flawless, f"random_reshaping({seed}, faults=True)\n{run}"
+
+
 def test_some_changes_with_faults_are_aborted_and_some_are_done() -> None:
     stages = {stage for seed in range(20) for stage in random_reshaping(seed, faults=True).changes}
     assert stages == {ReshapingStage.DONE, ReshapingStage.ABORTED}

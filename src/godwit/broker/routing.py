@@ -35,6 +35,7 @@ from godwit.content.messages import (
     RoutingMessage,
     Subscription,
     SubscriptionInEffect,
+    Sweep,
     Swept,
 )
 
@@ -193,6 +194,11 @@ class Routing(Protocol):
 
     def holdings(self) -> Iterable[Holding]:
         """What clients and modules of this broker hold."""
+        ...
+
+    @property
+    def sweeps(self) -> Sequence[Sweep]:
+        """Those that wait until their direction is known."""
         ...
 
     def publisher(self, advertisement: AdvertisementId) -> Hop | None:

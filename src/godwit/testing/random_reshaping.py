@@ -28,7 +28,6 @@ from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulated_reshaping import SimulatedReshaping, reshape
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
-from godwit.testing.random_membership import MOVE_WITHIN_S
 from godwit.testing.random_moves import DURATION_S, SETTLE_S, MovingClient
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
 from godwit.testing.table_checks import ClientHoldings, holding_errors
@@ -118,9 +117,8 @@ class _ReshapedClient(MovingClient):
             super()._subscribe()
 
     def _move(self) -> None:
-        # A sweep that waits for a direction goes with its epoch: then the client stays.
         if not self._client.has_left:
-            self._client.move(self._random.choice(self._targets()), within_s=MOVE_WITHIN_S)
+            self._client.move(self._random.choice(self._targets()))
 
 
 class _Changes:

@@ -20,6 +20,8 @@ E3  A publication or sweep of the next epoch waits for that, and whatever follow
 E4  Client moves are refused meanwhile: a publisher's new broker could still use the old epoch
     while its old broker uses the next one.
 E5  A broker that has restarted is sent Last again, behind what it had not acknowledged.
+E6  A sweep that meets the end of the old epoch goes on in the next one, and waits wherever the old
+    one has not drained (E3): so it is still behind all publications that it has to follow.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias, assert_never
 
-from godwit.broker.effects import DropLane, EpochFlipped, OpenLink, Send
+from godwit.broker.effects import DropLane, EpochFlipped, Send
 from godwit.broker.routing import (
     Answer,
     Confirm,
@@ -66,6 +68,8 @@ from godwit.errors import UsageError
 from godwit.overlay.epochs.epoch_confirmations import Confirmations, advertisement_key
 from godwit.overlay.epochs.epoch_names import EpochNames
 from godwit.overlay.epochs.epoch_phases import EpochEvent, EpochPhase, PhaseMachine
+from godwit.overlay.epochs.epoch_places import opened_links, place_in
+from godwit.overlay.epochs.epoch_sweeps import go_on_in, stranded
 
 Answers = list[Answer]
 #: Makes the router of one epoch.
@@ -176,6 +180,10 @@ class EpochRouting:
     def publisher(self, advertisement: AdvertisementId) -> Hop | None:
         return self._now.publisher(advertisement)
 
+    @property
+    def sweeps(self) -> Sequence[Sweep]:
+        return self._now.sweeps
+
     def check(self) -> None:
         for routing in self._routings():
             routing.check()
@@ -193,6 +201,8 @@ class EpochRouting:
             if isinstance(message, Last):
                 return self._on_last(last_hop)
             routing = self._of(last_hop)
+            if routing is None and isinstance(message, Sweep):  # E6
+                routing = self._now
             return [] if routing is None else self._from(routing, routing.handle(message, last_hop))
         self._confirmations.request(message)
         return self._all(
@@ -216,6 +226,8 @@ class EpochRouting:
         if not isinstance(names, EpochNames):
             return list(answers)
         is_next = routing is self._next
+        if self._next is not None and self._gone:
+            answers = [*answers, *go_on_in(self._next, stranded(answers, self._gone))]
         answers = names.from_next(answers) if is_next else names.from_now(answers)
         return [answer for answer in answers if self._passes(answer, is_next=is_next)]
 
@@ -360,27 +372,10 @@ class EpochRouting:
         self._bind()
         answers: Answers = [*routing.recovering()] if self._is_recovering else []
         answers += self._enter_holdings(routing)
-        return answers + self._open_links(shape) + self._go_on()
+        return answers + opened_links(shape, self._place) + self._go_on()
 
     def _make(self, shape: NetworkShape) -> Routing:
-        """A router for this shape; all its links are still to come."""
-        broker, lane = self._place.broker, shape.epoch
-        expected = [Neighbour(name, lane) for name in shape.neighbours(broker)]
-        place = Place(broker, expected=expected, settings=self._place.settings, lane=lane)
-        return self._overlay_of(shape)(place)
-
-    def _open_links(self, shape: NetworkShape) -> Answers:
-        broker, addresses = self._place.broker, shape.addresses
-        return [
-            OpenLink(
-                name,
-                addresses.get(name, ""),
-                LinkKind.PRIMARY,
-                shape.epoch,
-                is_caller=name < broker,
-            )
-            for name in shape.neighbours(broker)
-        ]
+        return self._overlay_of(shape)(place_in(shape, self._place))
 
     def _adopt(self, change: str, shape: NetworkShape) -> Answers:
         """Take this epoch for the one in use: nothing that was in effect here still is."""
@@ -397,7 +392,7 @@ class EpochRouting:
             answers += self._now.handle(holding.message, holding.hop)
         for claim in old.names.sessions():
             answers += self._now.names.enter(claim)
-        return answers + self._open_links(shape)
+        return answers + opened_links(shape, self._place)
 
     def _enter_holdings(self, routing: Routing) -> Answers:
         answers: Answers = []
@@ -486,10 +481,11 @@ class EpochRouting:
         answers: Answers = [DropLane(self._lane), *self._confirmations.end(next_remains=True)]
         self._closing = set(self._now.neighbours) - self._gone
         self._before, self._now_shape = self._now_shape, self._shape
+        sweeps = self._now.sweeps
         self._now, self._lane = self._next, self._shape.epoch
         self._now_change = self._change
         self._end(self._lane)
-        return answers
+        return answers + go_on_in(self._now, sweeps)
 
     def _end(self, epoch: int) -> None:
         """There is one epoch again; another one has a higher number than `epoch`."""

@@ -67,6 +67,10 @@ class Presence:
             return [Send(direction, sweep)]
         return [Confirm(LocalClient(sweep.client), Swept(move=sweep.move))]
 
+    @property
+    def waiting(self) -> list[Sweep]:
+        return list(self._waiting.values())
+
     def own(self) -> list[tuple[Hop, Present]]:
         """The own broker, if its clients have begun to move away, and the client that was first."""
         return [

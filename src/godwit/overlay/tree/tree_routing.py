@@ -166,6 +166,10 @@ class TreeRouting:
             case _:
                 assert_never(message)
 
+    @property
+    def sweeps(self) -> list[Sweep]:
+        return self._presence.waiting
+
     def publisher(self, advertisement: AdvertisementId) -> Hop | None:
         entry = self._advertisements.get(advertisement)
         return None if entry is None else entry.last_hop

@@ -14,7 +14,9 @@ from godwit.api.network_api import (
     ChangeKind,
     ChangeRequest,
     LinkView,
+    StepKind,
 )
+from godwit.coordinator.change_requests import steps_for
 from godwit.coordinator.change_rules import Circumstances, check_change
 from godwit.coordinator.change_targets import Targets, loads_after, serving
 from godwit.http.errors import RestError
@@ -219,8 +221,13 @@ def test_only_another_shape_has_links() -> None:
         check_change(request("undrain", "B1", links=CHAIN), circumstances())
 
 
-def test_a_broker_cannot_join_a_network_that_has_another_tree_than_its_files() -> None:
-    now = circumstances(accounts=changed("B2", epoch=1))
-    with pytest.raises(RestError, match="another tree than its files"):
-        check_change(request("join", "B9", link="B1"), now)
-    check_change(request("join", "B9", link="B1"), circumstances())
+def test_a_broker_joins_a_later_epoch_only_if_the_tree_is_whole() -> None:
+    accounts, links = changed("B2", epoch=1), frozenset({("B1", "B2"), ("B2", "B3")})
+    with pytest.raises(RestError, match="a link of the network is not up"):
+        check_change(request("join", "B9", link="B1"), circumstances(accounts=accounts))
+    now = circumstances(accounts=accounts, links=links)
+    check_change(request("join", "B9", link="B1"), now)
+    steps = steps_for(request("join", "B9", link="B1"), now)
+    assert [step.kind for step in steps] == [StepKind.JOIN, StepKind.RESHAPE]
+    assert steps[1].links == [*sorted(links), ("B1", "B9")]
+    assert len(steps_for(request("join", "B9", link="B1"), circumstances())) == 1

@@ -21,7 +21,8 @@ from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
 from godwit.overlay.topology import Topology, star
 from godwit.runtime.processes import Processes
-from godwit.runtime.restarting import RestartLimit, Supervised, supervise
+from godwit.runtime.restarting import RestartLimit, supervise
+from godwit.runtime.returning import Returning
 from godwit.runtime.settings import Limits, NetworkSettings, network_of
 from godwit.simulation.oracle import Oracle
 from godwit.testing.witness import WitnessedClient, wait_for_deliveries
@@ -182,13 +183,6 @@ def _with_coordinator(settings: NetworkSettings, url: str) -> NetworkSettings:
 
 
 async def _supervise(running: Processes, brokers: list[str]) -> str:
-    processes = [
-        Supervised(
-            f"broker {broker}",
-            lambda broker=broker: running.wait(broker),  # type: ignore[misc]
-            lambda broker=broker: running.restart(broker),  # type: ignore[misc]
-            lambda broker=broker: running.take_out(broker),  # type: ignore[misc]
-        )
-        for broker in brokers
-    ]
+    returning = Returning(running)
+    processes = [returning.supervised(broker) for broker in brokers]
     return await supervise(processes, RestartLimit(restarts=20))

@@ -10,6 +10,7 @@ from godwit.broker.effects import DropLane, EpochFlipped, OpenLink, Send
 from godwit.broker.routing import Answer, Confirm, Place
 from godwit.broker.stimuli import (
     AbortEpoch,
+    AdoptEpoch,
     BuildEpoch,
     FlipEpoch,
     LinkKind,
@@ -236,6 +237,33 @@ def test_an_advertisement_is_in_effect_once_although_two_epochs_confirm_it() -> 
     assert routing.handle(in_effect, A) == []
     assert routing.handle(in_effect, C) == []
     assert routing.handle(in_effect, C1) == [Confirm(ALICE, in_effect)]
+
+
+def test_a_broker_outside_waits_for_the_epoch_that_it_is_part_of() -> None:
+    routing = EpochRouting(Place.of("N", []), TreeRouting)
+    assert DropLane(0) in routing.change_epoch(AdoptEpoch("c1", SHAPE))
+    assert not routing.is_complete
+    assert routing.handle(WANTS, ALICE) == [], "nothing is in effect outside"
+    with pytest.raises(UsageError, match="N is not part of epoch 2"):
+        routing.change_epoch(BuildEpoch("c2", NetworkShape(epoch=2, links=SHAPE.links)))
+    joined = NetworkShape(epoch=2, follows=1, links=(*SHAPE.links, ("C", "N")))
+    routing.change_epoch(BuildEpoch("c2", joined))
+    routing.link_up(Neighbour("C", 2), LinkKind.PRIMARY)
+    routing.handle(DONE, Neighbour("C", 2))
+    assert routing.status.phase == EpochPhase.BUILT.value
+    assert WANTED in routing.change_epoch(FlipEpoch("c2", joined))
+    assert routing.status.epoch == 2
+    assert routing.is_complete
+
+
+def test_a_broker_that_has_left_is_no_part_of_the_shape() -> None:
+    routing = built()
+    routing.change_epoch(FLIP)
+    routing.handle(Last(), A)
+    routing.handle(Last(), C)
+    routing.forget("A")
+    assert routing.news.now is not None
+    assert routing.news.now.links == (("B", "C"),)
 
 
 def test_a_phase_changes_only_by_a_row_of_the_table() -> None:

@@ -5,7 +5,8 @@
                   "shape": {"epoch": 3, "follows": 2, "links": [["B1", "B2"], ...],
                             "addresses": {"B1": "godwit://...", ...}}}   -> the same
 
-Steps are build, flip and abort, in the order of docs/reshaping.md.  Every request may be repeated.
+Steps are build, flip and abort, in the order of docs/reshaping.md.  `adopt` is for a broker that is
+started while others use that shape: it takes it for its own.  Every request may be repeated.
 A broker that cannot do what it is asked for answers 409, with the reason; so it does if another
 coordinator, with a higher fencing number, has asked it before.
 """
@@ -17,12 +18,12 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from godwit.broker.routing import EpochStatus
-from godwit.broker.stimuli import AbortEpoch, BuildEpoch, EpochStimulus, FlipEpoch
+from godwit.broker.stimuli import AbortEpoch, AdoptEpoch, BuildEpoch, EpochStimulus, FlipEpoch
 from godwit.content.link_messages import NetworkShape
 from godwit.content.messages import ShortText
 from godwit.http.operations import Nothing, Operation
 
-EpochStep: TypeAlias = Literal["build", "flip", "abort"]
+EpochStep: TypeAlias = Literal["build", "flip", "abort", "adopt"]
 
 
 class ChangeEpoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -38,6 +39,8 @@ class ChangeEpoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
             return BuildEpoch(self.change, self.shape)
         if self.step == "flip":
             return FlipEpoch(self.change, self.shape)
+        if self.step == "adopt":
+            return AdoptEpoch(self.change, self.shape)
         return AbortEpoch(self.change, self.shape.epoch)
 
 
@@ -48,6 +51,8 @@ def change_request(stimulus: EpochStimulus, shape: NetworkShape, fencing: int) -
         step = "build"
     elif isinstance(stimulus, FlipEpoch):
         step = "flip"
+    elif isinstance(stimulus, AdoptEpoch):
+        step = "adopt"
     return ChangeEpoch(change=stimulus.change, step=step, shape=shape, fencing=fencing)
 
 
@@ -59,6 +64,6 @@ CHANGE_EPOCH = Operation(
     "/epoch",
     ChangeEpoch,
     EpochStatus,
-    "Build the next shape of the network, flip to it, or give it up.",
+    "Build the next shape of the network, flip to it, give it up, or adopt the present one.",
     is_guarded=True,
 )

@@ -7,6 +7,7 @@
                  POST /network/changes  {"kind": "drain", "brokers": ["B3"]}  -> a change
                  GET  /network/changes, /network/changes/{number}
                  POST /network/abort                   -> the present change, taken back
+                 POST /network/starts  {"brokers": ["B4"]}  -> those of them that should be started
 
 Every order carries the *authority* of the coordinator that gives it: a fencing number that grows
 when a coordinator takes over, the id of its state, and the number of its run.  A broker refuses an
@@ -158,6 +159,8 @@ class ChangeKind(StrEnum):
     LEAVE = "leave"
     RESTART = "restart"
     RESHAPE = "reshape"
+    ALLOCATE = "allocate"
+    """A plan of the allocator: brokers, tree, and who is where."""
 
 
 class ChangeState(StrEnum):
@@ -186,6 +189,11 @@ class StepKind(StrEnum):
     LEAVE = "leave"
     JOIN = "join"
     RESHAPE = "reshape"
+    START = "start"
+    """A broker that does not run is started by what supervises it."""
+
+    MOVE = "move"
+    """Clients move where the plan has them."""
 
 
 class StepState(StrEnum):
@@ -217,6 +225,12 @@ class ChangeStep(msgspec.Struct, frozen=True, kw_only=True):
     stayed: dict[str, str] = {}
     """Clients that did not move, with reasons."""
 
+    members: list[str] = []
+    """Of `reshape`: the brokers of the new tree, if they are not those of the request, and ..."""
+
+    links: list[tuple[str, str]] = []
+    """... their links."""
+
     reshaping: ReshapingRecord | None = None
     """How far a change of the shape is."""
 
@@ -239,10 +253,21 @@ class ChangeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Brokers that may take the clients; by default all that have room."""
 
     link: Name | None = None
-    """Of `join`: the neighbour that the new broker links to."""
+    """Of `join`: the neighbour that the new broker links to.  Of `allocate`: the root of the tree,
+    to which brokers that it does not need are linked until they leave."""
 
     links: list[tuple[Name, Name]] = []
-    """Of `reshape`: the links of the new tree, of all brokers."""
+    """Of `reshape`: the links of the new tree, of all brokers.  Of `allocate`: of those that it
+    needs, which are `brokers`."""
+
+    clients: dict[Name, Name] = {}
+    """Of `allocate`: the broker of each client; others stay, unless their broker leaves."""
+
+    outputs: dict[Name, float] = {}
+    """Of `allocate`: the bytes per second that each broker is expected to send."""
+
+    keeps: bool = False
+    """Of `allocate`: brokers that are not needed run on, drained, without work."""
 
     per_s: PerSecond | None = None
     """Clients that are asked to move per second; by default the coordinator's `moves_per_s`."""
@@ -332,6 +357,18 @@ class WhichChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: Annotated[int, msgspec.Meta(ge=1)]
 
 
+class Startable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Brokers that have left, and that the caller can start again."""
+
+    brokers: Annotated[list[Name], msgspec.Meta(max_length=10_000)]
+
+
+class ToStart(msgspec.Struct, frozen=True):
+    """Those of them that are needed now."""
+
+    brokers: list[str]
+
+
 class ChangeList(msgspec.Struct, frozen=True):
     """Changes, the latest first."""
 
@@ -353,6 +390,11 @@ CHANGES = Operation(
 CHANGE = Operation(
     "GET", "/network/changes/{number}", WhichChange, NetworkChange, "One change, with its steps."
 )
+STARTS = Operation(
+    "POST", "/network/starts", Startable, ToStart,
+    "A supervisor says which brokers it can start again, and is told which it should.",
+    is_idempotent=True, is_guarded=True,
+)  # fmt: skip
 ABORT_CHANGE = Operation(
     "POST", "/network/abort", Nothing, NetworkChange,
     "Take the present change back, as far as that is possible.",

@@ -255,6 +255,10 @@ class Reshapable(Protocol):
         """Of the next epoch, committed or not."""
         ...
 
+    def forget(self, broker: str) -> None:
+        """A broker has left for good, and is not part of the shape any more."""
+        ...
+
     def change_epoch(self, stimulus: EpochStimulus) -> Sequence[Answer]:
         """A coordinator changes the shape of the network.  Raises UsageError if it cannot."""
         ...

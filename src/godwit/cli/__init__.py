@@ -10,6 +10,7 @@ pubsub.py          sub, pub, adv, explain
 moves.py           move
 load_balancing.py  balancing show|pause|resume|abort
 croc.py            croc gather|plan
+croc_apply.py      croc apply
 croc_large.py      plans on Spark
 croc_sources.py    profiles from a file, a running network or a trace
 croc_report.py     a plan as text

@@ -20,7 +20,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "broker": ("broker",),
         "applying": ("network",),  # It adds `apply` to those of network_commands.py.
         "load_balancing": ("balancing",),
-        "croc": ("croc",),
+        "croc_apply": ("croc",),  # It adds `apply` to those of croc.py.
     },
     "Publish and subscribe": {"pubsub": ("sub", "pub", "adv", "explain")},
     "Coordinator": {"coordinator": ("coordinator", "brokers"), "moves": ("move", "drain")},

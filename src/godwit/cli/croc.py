@@ -1,4 +1,4 @@
-"""The commands of CROC: croc gather|plan.
+"""The commands of CROC: croc gather|plan; croc_apply.py has croc apply.
 
 `gather` asks a running network what its clients receive, and writes it to a file.  `plan` makes a
 plan from such a file, from a running network or from a trace, and shows it.  docs/croc.md has both.
@@ -21,6 +21,7 @@ from godwit.cli.croc_sources import (
     gathered_of_trace,
     read_profiles,
     with_missing_refused,
+    with_stopped,
 )
 from godwit.cli.extras import needs
 from godwit.cli.options import Json, Secret
@@ -69,6 +70,13 @@ AssignmentFolder: TypeAlias = Annotated[
 WithoutMissing: TypeAlias = Annotated[
     bool,
     typer.Option("--without-missing", help="Go on without the brokers that have not answered."),
+]
+WithStopped: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--with-stopped",
+        help="Brokers of the network file that do not run may be used: `croc apply` starts them.",
+    ),
 ]
 
 Profiles: TypeAlias = Annotated[
@@ -165,6 +173,7 @@ def plan(
     on: PlannedOn = "auto",
     assignment: AssignmentFolder = None,
     without_missing: WithoutMissing = False,
+    stopped: WithStopped = False,
     json: Json = False,
     output: PlanFile = None,
     picture: Picture = None,
@@ -200,6 +209,8 @@ def plan(
         gathered = gathered_of_trace(trace, capacities, master)
     else:
         gathered = gather_live(where or [], timeout_s=timeout, secret=secret)
+    if stopped:
+        gathered = with_stopped(gathered, where or [])
     gathered = with_missing_refused(gathered, is_allowed=without_missing)
     if on == "spark":
         made = plan_profiles_on_spark(gathered, master, settings, assignment)

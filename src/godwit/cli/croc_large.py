@@ -91,7 +91,9 @@ def _planned(
         if assignment is not None:
             made.assigned.write.parquet(str(assignment))
             return made.plan
-        return replace(made.plan, assignment=_collected(made.assigned))
+        collected = _collected(made.assigned)
+        clients = {**made.plan.clients, **collected}
+        return replace(made.plan, assignment=collected, clients=clients)
 
 
 def _collected(assigned: DataFrame) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ import uvloop
 from godwit.cli.extras import needs
 from godwit.cli.load_balancing import http_url
 from godwit.errors import UnreachableError, UsageError
-from godwit.policies.allocation.cbc_pages import Answers
+from godwit.policies.allocation.cbc_pages import UNLIMITED_BYTES_S, Answers
 from godwit.policies.allocation.gathered import Gathered, GatheredBroker
 from godwit.protocol.addresses import address
 from godwit.runtime.settings import NetworkSettings, load_network
@@ -44,6 +45,32 @@ def with_missing_refused(gathered: Gathered, *, is_allowed: bool) -> Gathered:
             " Gather again when they are back, or plan --without-missing"
         )
     return gathered
+
+
+def with_stopped(gathered: Gathered, where: Sequence[str]) -> Gathered:
+    """Brokers of the network file that do not run may be used, too; as fast as the others."""
+    files = [text for text in where if "://" not in text]
+    if not files:
+        raise UsageError("--with-stopped: name the network file, which has all brokers")
+    known = gathered.brokers
+    if not known:
+        return gathered
+    running = {each.id for each in known}
+    stopped = [each for each in load_network(Path(files[0])).broker if each.id not in running]
+    added = [
+        GatheredBroker(
+            id=each.id,
+            output_bandwidth_bytes_s=min(each.output_bandwidth_bytes_s, UNLIMITED_BYTES_S),
+            matching_delay_base_s=fmean(k.matching_delay_base_s for k in known),
+            matching_delay_per_subscription_s=fmean(
+                k.matching_delay_per_subscription_s for k in known
+            ),
+        )
+        for each in stopped
+    ]
+    ids = {each.id for each in stopped}
+    missing = tuple(name for name in gathered.missing if name not in ids)
+    return msgspec.structs.replace(gathered, brokers=(*known, *added), missing=missing)
 
 
 # -- a running network -------------------------------------------------------------------------

@@ -25,6 +25,8 @@ BROKER_COLUMNS = {
     "broker": "<", "state": "<", "clients": ">", "away": ">", "pub/s": ">", "in kB/s": ">",
     "out kB/s": ">", "Ir": ">", "Or": ">", "address": "<", "pid": ">", "links": "<",
 }  # fmt: skip
+#: Kinds after which clients are elsewhere.
+LOADS_CHANGE = (ChangeKind.DRAIN, ChangeKind.LEAVE, ChangeKind.RESTART, ChangeKind.ALLOCATE)
 LOAD_COLUMNS = {"broker": "<", "clients before": ">", "expected": ">", "after": ">"}
 #: Clients that stayed which are printed; --json has more.
 STAYED_SHOWN = 10
@@ -102,7 +104,7 @@ def change_lines(change: NetworkChange) -> Iterator[str]:
         yield f"change {change.number}, {_what(change)}: {change.state.value}{because}"
         yield f"took {took_s:.1f} s"
     yield from _step_lines(change)
-    if change.request.kind in (ChangeKind.DRAIN, ChangeKind.LEAVE, ChangeKind.RESTART):
+    if change.request.kind in LOADS_CHANGE:
         yield from _load_lines(change)
 
 

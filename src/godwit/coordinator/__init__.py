@@ -15,7 +15,12 @@ changes.py              changes of the network: one at a time, as records
 change_rules.py         which changes are possible now
 change_targets.py       brokers that take the clients of another one
 change_requests.py      what operators ask for
-change_runner.py        carries changes out by orders to brokers
+change_runner.py        carries changes out, step by step
+ordering.py             orders to brokers, and what they say about themselves
+broker_steps.py         the steps at one broker: drain, restart, return, leave
+newcomers.py            a broker joins, or is started again
+allocating.py           a plan of the allocator as a change
+planned_moves.py        clients move where a plan has them
 reshaping_step.py       ... and by epochs, if the tree changes
 paced_moves.py          clients are moved at a limited rate
 moving_clients.py       asks brokers to move them

@@ -16,14 +16,22 @@ from godwit.api.network_api import (
     ChangeKind,
     ChangeRequest,
     ChangeState,
+    ChangeStep,
     NetworkChange,
     StepKind,
 )
+from godwit.coordinator.allocating import (
+    THE_NETWORK,
+    allocation_steps,
+    check_allocation,
+    expected_loads,
+    planned_moves,
+)
 from godwit.coordinator.change_rules import Circumstances, check_change
-from godwit.coordinator.change_runner import ACCOUNT_S, ChangeRunner
 from godwit.coordinator.change_targets import loads_after, loads_of
 from godwit.coordinator.changes import steps_of, text_of
 from godwit.coordinator.coordinator_core import Coordinator
+from godwit.coordinator.ordering import ACCOUNT_S, Ordering
 from godwit.http.errors import RestError
 from godwit.http.operations import Nothing, Served, served
 
@@ -33,10 +41,23 @@ log = logging.getLogger("godwit.changes")
 EMPTIES = (ChangeKind.DRAIN, ChangeKind.LEAVE)
 
 
+def steps_for(request: ChangeRequest, now: Circumstances) -> list[ChangeStep]:
+    if request.kind is ChangeKind.ALLOCATE:
+        return allocation_steps(request, now)
+    steps = steps_of(request)
+    if request.kind is ChangeKind.JOIN and any(each.epoch for each in now.accounts.values()):
+        # The links are not those of the files any more: the new broker is part of the next epoch.
+        members = [*sorted(now.live), *request.brokers]
+        links = [*sorted(now.links), (request.link or "", request.brokers[0])]
+        tree = ChangeStep(kind=StepKind.RESHAPE, broker=THE_NETWORK, members=members, links=links)
+        steps.append(tree)
+    return steps
+
+
 class ChangeRequests:
-    def __init__(self, core: Coordinator, runner: ChangeRunner, save: Callable[[], bool]) -> None:
+    def __init__(self, core: Coordinator, ordering: Ordering, save: Callable[[], bool]) -> None:
         self._core = core
-        self._runner = runner
+        self._ordering = ordering
         self._save = save
         self._one_at_a_time = asyncio.Lock()
 
@@ -47,10 +68,16 @@ class ChangeRequests:
             served(network_api.CHANGES, self._list),
             served(network_api.CHANGE, self._one),
             served(network_api.ABORT_CHANGE, self._abort),
+            served(network_api.STARTS, self._starts),
         ]
 
     async def _network(self, _request: Nothing) -> network_api.NetworkView:
         return self._core.network(time.time())
+
+    async def _starts(self, request: network_api.Startable) -> network_api.ToStart:
+        core = self._core
+        core.startable.update(dict.fromkeys(request.brokers, time.time()))
+        return network_api.ToStart(sorted(core.changes.awaited & set(request.brokers)))
 
     async def _list(self, request: network_api.WhichChanges) -> network_api.ChangeList:
         return network_api.ChangeList(self._core.changes.latest(request.limit))
@@ -74,10 +101,13 @@ class ChangeRequests:
             return await self._abort(Nothing())
         if not request.dry_run:
             core.changes.check_idle()
-        await self._runner.look()
+        await self._ordering.look()
         accounts = {name: account for name, (_, account) in core.accounts.items()}
-        check_change(request, self._circumstances(request, accounts))
-        proposed = await self._proposed(request, loads_of(accounts.values()))
+        now = self._circumstances(request, accounts)
+        check_change(request, now)
+        if request.kind is ChangeKind.ALLOCATE:
+            check_allocation(request, now)
+        proposed = await self._proposed(request, now)
         if request.dry_run:
             return proposed
         if request.take_over:
@@ -88,6 +118,7 @@ class ChangeRequests:
             time.time(),
             before=proposed.before,
             expected=proposed.expected,
+            steps=steps_for(request, now),
         )
         self._check_saved()
         what, by = text_of(request), request.asked_by
@@ -108,25 +139,28 @@ class ChangeRequests:
         self, request: ChangeRequest, accounts: dict[str, BrokerAccount]
     ) -> Circumstances:
         core, now_s = self._core, time.time()
-        rooms = [self._runner.targets(name, request.to).room for name in request.brokers]
+        rooms = [self._ordering.targets(name, request.to).room for name in request.brokers]
         return Circumstances(
             authority=core.authority,
             known={name: record.http for name, record in core.registry.brokers.items()},
             live=frozenset(core.registry.live(now_s)),
             accounts=accounts,
             room=min(rooms),
+            links=core.tree(now_s),
+            startable=core.can_be_started(now_s),
         )
 
-    async def _proposed(
-        self, request: ChangeRequest, before: dict[str, BrokerLoad]
-    ) -> NetworkChange:
+    async def _proposed(self, request: ChangeRequest, now: Circumstances) -> NetworkChange:
         """What the change would do; for a client that comes or goes meanwhile it may differ."""
-        steps, expected = steps_of(request), dict(before)
+        before = loads_of(now.accounts.values())
+        steps, expected = steps_for(request, now), dict(before)
+        if request.kind is ChangeKind.ALLOCATE:
+            steps, expected = await self._planned(request, steps, now)
         for index, step in enumerate(steps):
-            if step.kind is not StepKind.DRAIN:
+            if step.kind is not StepKind.DRAIN or request.kind is ChangeKind.ALLOCATE:
                 continue
-            targets = self._runner.targets(step.broker, request.to)
-            names = await self._runner.clients_of(step.broker, within_s=ACCOUNT_S)
+            targets = self._ordering.targets(step.broker, request.to)
+            names = await self._ordering.clients_of(step.broker, within_s=ACCOUNT_S)
             went = {name: targets.take(name) for name in names.connected}
             moves = {name: target for name, target in went.items() if target is not None}
             steps[index] = msgspec.structs.replace(step, clients=len(names.connected), went=moves)
@@ -147,6 +181,32 @@ class ChangeRequests:
             before=before,
             expected=expected,
         )
+
+    async def _planned(
+        self, request: ChangeRequest, steps: list[ChangeStep], now: Circumstances
+    ) -> tuple[list[ChangeStep], dict[str, BrokerLoad]]:
+        """The steps of a plan with the clients that would move, and the loads to expect."""
+        homes: dict[str, str] = {}
+        for broker in sorted(now.live):
+            names = await self._ordering.clients_of(broker, within_s=ACCOUNT_S)
+            homes |= dict.fromkeys(names.connected, broker)
+        others: dict[str, str] = {}
+        for index, step in enumerate(steps):
+            went: dict[str, str] = {}
+            if step.kind is StepKind.MOVE:
+                went = planned_moves(request, homes)
+            elif step.kind is StepKind.DRAIN:
+                targets = self._ordering.targets(step.broker, request.brokers)
+                left = [
+                    name
+                    for name, home in homes.items()
+                    if home == step.broker and name not in request.clients
+                ]
+                taken = {name: targets.take(name) for name in left}
+                went = {name: to for name, to in taken.items() if to is not None}
+                others |= went
+            steps[index] = msgspec.structs.replace(step, clients=len(went), went=went)
+        return steps, expected_loads(request, homes, others)
 
     def _check_saved(self) -> None:
         if not self._save():

@@ -5,7 +5,7 @@ A refusal says what is wrong and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from godwit.api.network_api import Authority, BrokerAccount, ChangeKind, ChangeRequest
@@ -30,6 +30,12 @@ class Circumstances:
     room: int = 0
     """Clients that the other brokers, those that may take them, have room for."""
 
+    links: frozenset[tuple[str, str]] = frozenset()
+    """The present tree; empty if a link is not up."""
+
+    startable: frozenset[str] = frozenset()
+    """Brokers that do not run, and that a supervisor starts when they are needed."""
+
 
 def check_change(request: ChangeRequest, now: Circumstances) -> None:
     """Raise RestError if the change is not possible."""
@@ -43,13 +49,17 @@ def check_change(request: ChangeRequest, now: Circumstances) -> None:
     if request.kind is ChangeKind.JOIN:
         _check_join(request, now)
         return
+    if request.kind is ChangeKind.ALLOCATE:
+        return  # The rest is in allocating.py.
+    if request.clients or request.outputs or request.keeps:
+        raise RestError(WRONG, "only a plan says where clients go", where="clients")
     if request.link is not None:
         raise RestError(WRONG, "only a broker that joins is given a link", where="link")
     if request.links and request.kind is not ChangeKind.RESHAPE:
         raise RestError(WRONG, "only another shape has links", where="links")
     for name in request.brokers:
         _check_known(name, now, where="brokers")
-        _check_can_be_ordered(name, now)
+        check_can_be_ordered(name, now)
     match request.kind:
         case ChangeKind.LEAVE:
             for name in request.brokers:
@@ -65,7 +75,7 @@ def check_change(request: ChangeRequest, now: Circumstances) -> None:
                 _check_room(request, now)
         case ChangeKind.RESHAPE:
             _check_tree(request, now)
-        case ChangeKind.UNDRAIN:
+        case ChangeKind.UNDRAIN | ChangeKind.ALLOCATE:
             pass
 
 
@@ -78,15 +88,22 @@ def _check_tree(request: ChangeRequest, now: Circumstances) -> None:
             " first (godwit network leave)",
             where="links",
         )
-    for a, b in request.links:
-        for end in (a, b):
+    for link in request.links:
+        for end in link:
             _check_known(end, now, where="links")
+    check_links(request.brokers, request.links)
+
+
+def check_links(brokers: Sequence[str], links: Sequence[tuple[str, str]]) -> None:
+    """Raise RestError if these are not the links of a tree of these brokers."""
+    for a, b in links:
         if a == b:
             raise RestError(WRONG, f"broker {a} is linked to itself", where="links")
-    if not topology(request.brokers, request.links).is_tree:
+    strange = sorted({end for link in links for end in link} - set(brokers))
+    if strange or not topology(brokers, links).is_tree:
         raise RestError(
             WRONG,
-            f"{len(request.links)} links between {len(request.brokers)} brokers are not a tree:"
+            f"{len(links)} links between {len(brokers)} brokers are not a tree:"
             " link all brokers, without a cycle",
             where="links",
         )
@@ -110,7 +127,7 @@ def _check_known(name: str, now: Circumstances, *, where: str) -> None:
         raise RestError(NOT_FOUND, f"there is no broker {name!r}; there are: {there}", where=where)
 
 
-def _check_can_be_ordered(name: str, now: Circumstances) -> None:
+def check_can_be_ordered(name: str, now: Circumstances) -> None:
     if now.known[name] is None:
         raise RestError(
             CONFLICT,
@@ -176,13 +193,9 @@ def _check_join(request: ChangeRequest, now: Circumstances) -> None:
     if request.link is None:
         raise RestError(WRONG, "say which broker it links to: --link", where="link")
     _check_known(request.link, now, where="link")
-    if any(account.epoch for account in now.accounts.values()):
-        raise RestError(
-            CONFLICT,
-            "the network has another tree than its files (godwit network apply), which a broker"
-            " cannot join: write the new links and the new broker into the network file, and"
-            " restart the network with it",
-            where="link",
-        )
     if request.link not in now.live:
         raise RestError(CONFLICT, f"broker {request.link} is silent", where="link")
+    has_epochs = any(account.epoch for account in now.accounts.values())
+    if has_epochs and not topology(sorted(now.live), now.links).is_tree:
+        text = "a link of the network is not up, or a broker is not part of it: network show"
+        raise RestError(CONFLICT, text, where="link")

@@ -40,6 +40,18 @@ class Targets:
         return target
 
 
+def planned_first(
+    clients: Mapping[str, str], take: Callable[[str, AbstractSet[str]], str | None]
+) -> Callable[[str, AbstractSet[str]], str | None]:
+    """A client goes where it was planned; if it was sent there in vain, to any that has room."""
+
+    def choose(client: str, avoided: AbstractSet[str]) -> str | None:
+        planned = clients.get(client)
+        return take(client, avoided) if planned is None or planned in avoided else planned
+
+    return choose
+
+
 def serving(
     accounts: Mapping[str, BrokerAccount],
     *,

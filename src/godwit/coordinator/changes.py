@@ -58,6 +58,8 @@ def steps_of(request: ChangeRequest) -> list[ChangeStep]:
                 kinds = [StepKind.DRAIN, *kinds, *([StepKind.RETURN] if request.returns else [])]
         case ChangeKind.RESHAPE:
             return [ChangeStep(kind=StepKind.RESHAPE, broker="the network")]
+        case ChangeKind.ALLOCATE:
+            raise AssertionError("allocating.py has its steps")
     return [ChangeStep(kind=kind, broker=broker) for broker in request.brokers for kind in kinds]
 
 
@@ -75,8 +77,22 @@ class NetworkChanges:
     def joining(self) -> frozenset[str]:
         """Brokers that do not get clients before they have learnt everything."""
         current = self.current
-        is_joining = current is not None and current.request.kind is ChangeKind.JOIN
-        return frozenset(current.request.brokers if current and is_joining else ())
+        if current is None:
+            return frozenset()
+        if current.request.kind is ChangeKind.JOIN:
+            return frozenset(current.request.brokers)
+        if any(s.kind is StepKind.RESHAPE and s.ended_s is not None for s in current.steps):
+            return frozenset()
+        return frozenset(s.broker for s in current.steps if s.kind is StepKind.START)
+
+    @property
+    def awaited(self) -> frozenset[str]:
+        """Brokers that should be started."""
+        current = self.current
+        if current is None or current.state is not ChangeState.RUNNING:
+            return frozenset()
+        steps = [s for s in current.steps if s.kind is StepKind.START and s.ended_s is None]
+        return frozenset(step.broker for step in steps)
 
     @property
     def drained(self) -> frozenset[str]:
@@ -90,8 +106,13 @@ class NetworkChanges:
                     found.update(brokers)
                 case ChangeKind.LEAVE if change.state is ChangeState.INCOMPLETE:
                     found.update(brokers)
-                case ChangeKind.DRAIN | ChangeKind.LEAVE if not change.is_over:
+                case ChangeKind.DRAIN | ChangeKind.LEAVE | ChangeKind.ALLOCATE if not (
+                    change.is_over
+                ):
                     pass  # It is being done.
+                case ChangeKind.ALLOCATE if is_kept:
+                    found.difference_update(brokers)
+                    found.update(_still_drained(change))
                 case _:
                     found.difference_update(brokers)
         return frozenset(found)
@@ -115,6 +136,7 @@ class NetworkChanges:
         *,
         before: dict[str, BrokerLoad],
         expected: dict[str, BrokerLoad],
+        steps: list[ChangeStep] | None = None,
     ) -> NetworkChange:
         self.check_idle()  # H1
         number = max(self._memory.changes, default=0) + 1
@@ -124,7 +146,7 @@ class NetworkChanges:
             state=ChangeState.RUNNING,
             authority=authority,
             asked_s=now_s,
-            steps=steps_of(request),
+            steps=steps_of(request) if steps is None else steps,
             before=before,
             expected=expected,
         )
@@ -140,7 +162,7 @@ class NetworkChanges:
         if any(s.kind is StepKind.LEAVE and s.state is StepState.RUNNING for s in current.steps):
             reason = f"change {current.number}: the broker was told to leave; it is too late"
             raise RestError(CONFLICT, reason)
-        if any(s.reshaping is not None and s.reshaping.stage.is_committed for s in current.steps):
+        if any(_goes_forward(step, current.request.kind) for step in current.steps):
             reason = f"change {current.number}: the new shape is committed, and goes forward"
             raise RestError(CONFLICT, reason)
         return self._replaced(state=ChangeState.TAKING_BACK)
@@ -193,6 +215,21 @@ class NetworkChanges:
         changed = msgspec.structs.replace(self._present, **facts)
         self._keep(changed)
         return changed
+
+
+def _goes_forward(step: ChangeStep, kind: ChangeKind) -> bool:
+    """Whether a new shape is committed; what follows it in a plan can be taken back."""
+    if step.reshaping is None or not step.reshaping.stage.is_committed:
+        return False
+    return step.ended_s is None or kind is ChangeKind.RESHAPE
+
+
+def _still_drained(change: NetworkChange) -> set[str]:
+    """Brokers that a plan has emptied, and that have not left."""
+    left = {
+        s.broker for s in change.steps if s.kind is StepKind.LEAVE and s.state is StepState.DONE
+    }
+    return {s.broker for s in change.steps if s.kind is StepKind.DRAIN} - left
 
 
 def text_of(request: ChangeRequest) -> str:

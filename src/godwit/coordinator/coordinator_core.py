@@ -34,6 +34,9 @@ from godwit.coordinator.rounds import Batch, Rounds
 from godwit.coordinator.settings import CoordinatorSettings
 from godwit.coordinator.situation import Situation, situation
 
+#: For so long the offer of a supervisor to start a broker counts.
+OFFER_S = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class PlanningInput:
@@ -64,6 +67,8 @@ class Coordinator:
         self.changes = NetworkChanges(self.memory, self._keep)
         self.accounts: dict[str, tuple[float, BrokerAccount]] = {}
         """What each broker says about itself, with the time of its arrival."""
+        self.startable: dict[str, float] = {}
+        """Brokers that a supervisor can start, with the time when it has said so."""
         self.registry = Registry(
             self.memory,
             self._keep,
@@ -159,6 +164,17 @@ class Coordinator:
         self.registry.remove(broker)
         self.accounts.pop(broker, None)
         self._reports.pop(broker, None)
+
+    def tree(self, now_s: float) -> frozenset[tuple[str, str]]:
+        """The links of the network; none if one of them is not up."""
+        links = self.network(now_s).links
+        if any(link.status != "up" for link in links):
+            return frozenset()
+        return frozenset((min(x.one, x.other), max(x.one, x.other)) for x in links)
+
+    def can_be_started(self, now_s: float) -> frozenset[str]:
+        """Brokers that have left, and that a supervisor has offered to start again."""
+        return frozenset(b for b, at_s in self.startable.items() if now_s - at_s < OFFER_S)
 
     def network(self, now_s: float) -> NetworkView:
         known = {

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from godwit.api.epoch_api import CHANGE_EPOCH, READ_EPOCH, change_request
-from godwit.api.network_api import NetworkChange, StepState
+from godwit.api.network_api import NetworkChange, StepKind, StepState
 from godwit.broker.routing import EpochStatus
 from godwit.broker.stimuli import EpochStimulus
 from godwit.coordinator.broker_calls import BrokerCalls
@@ -33,11 +33,11 @@ class ReshapingStep:
         self._save = save
 
     async def run(self, change: NetworkChange, index: int) -> tuple[StepState, str]:
-        record = change.steps[index].reshaping
+        step = change.steps[index]
+        record, brokers = step.reshaping, tuple(step.members or change.request.brokers)
         if record is None:
-            record = await self._begun(change)
+            record = await self._begun(change, index)
             self._keep(index, record)
-        brokers = tuple(change.request.brokers)
 
         async def ask(broker: str, stimulus: EpochStimulus) -> EpochStatus:
             request = change_request(stimulus, record.shape, self._core.authority.number)
@@ -62,19 +62,25 @@ class ReshapingStep:
             return StepState.STOPPED, "the network has its old shape"
         raise GodwitError(f"the network keeps its shape: {ended.reason}")
 
-    async def _begun(self, change: NetworkChange) -> ReshapingRecord:
-        request = change.request
-        statuses = await asyncio.gather(
+    async def _begun(self, change: NetworkChange, index: int) -> ReshapingRecord:
+        step, request = change.steps[index], change.request
+        brokers = step.members or request.brokers
+        links = step.links if step.members else request.links
+        found = await asyncio.gather(
             *(
                 self._calls.call(broker, READ_EPOCH, Nothing(), answer_s=ANSWER_S)
-                for broker in request.brokers
+                for broker in brokers
             )
         )
+        statuses = dict(zip(brokers, found, strict=True))
+        new = {s.broker for s in change.steps if s.kind in (StepKind.START, StepKind.JOIN)}
+        used = [status.epoch for broker, status in statuses.items() if broker not in new]
         accounts = self._core.accounts
-        addresses = {broker: accounts[broker][1].url for broker in request.brokers}
-        target = topology(request.brokers, request.links)
         shape = shape_of(
-            target, _next_epoch(statuses), addresses, follows=max(each.epoch for each in statuses)
+            topology(brokers, links),
+            _next_epoch(found),
+            {broker: accounts[broker][1].url for broker in brokers},
+            follows=max(used, default=0),
         )
         return ReshapingRecord(change=f"change-{change.number}", shape=shape)
 

@@ -137,7 +137,7 @@ class CoordinatorServer:
                 served(coordinator_api.BROKERS, at_once(brokers)),
                 served(coordinator_api.PLAN, at_once(plan)),
                 served(coordinator_api.MOVES, at_once(core.moves)),
-                *ChangeRequests(core, self._runner, self._save).operations(),
+                *ChangeRequests(core, self._runner.ordering, self._save).operations(),
             ],
             title="Godwit coordinator",
             secret=self.settings.secret,

@@ -39,6 +39,7 @@ broker_trace.py   what the broker did, message by message, for the lab
 processes.py      a network of broker processes on this machine
 service.py        a data cluster or a coordinator, as a process
 restarting.py     processes that are started again when they end
+returning.py      brokers that have left, and come back when they are needed
 deployment.py     brokers and services, from one file
 """
 

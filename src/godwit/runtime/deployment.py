@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,6 +19,7 @@ import msgspec
 
 from godwit.runtime.processes import Processes, take_port
 from godwit.runtime.restarting import RestartLimit, Supervised, supervise
+from godwit.runtime.returning import Returning
 from godwit.runtime.service import Service
 from godwit.runtime.settings import NetworkSettings, Table
 from godwit.runtime.toml_writer import toml_text
@@ -92,15 +92,8 @@ class LocalDeployment:
 
     async def supervise(self, limit: RestartLimit) -> str:
         """Start each process again that ends; return, and say why, when one is given up."""
-        brokers = [
-            Supervised(
-                f"broker {broker.id}",
-                partial(self.brokers.wait, broker.id),
-                partial(self.brokers.restart, broker.id),
-                partial(self.brokers.take_out, broker.id),
-            )
-            for broker in self.brokers.network.broker
-        ]
+        returning = Returning(self.brokers)
+        brokers = [returning.supervised(broker.id) for broker in self.brokers.network.broker]
         services = [
             Supervised(f"godwit {name}", service.wait, service.start)
             for name, service in self.services.items()

@@ -31,6 +31,7 @@ from godwit.broker.stimuli import (
 from godwit.content.link_messages import EpochNews, NetworkShape
 from godwit.errors import PeerError, UsageError
 from godwit.overlay.epochs.epoch_phases import EpochPhase
+from godwit.overlay.epochs.epoch_places import is_outside
 from godwit.protocol.frames import Hello, encode
 from godwit.runtime.epoch_hold import EpochHold
 from godwit.runtime.giving_up import SAID_GOODBYE
@@ -71,6 +72,12 @@ class NodeEpochs:
     def status(self) -> EpochStatus:
         epochs = self._node.broker.epochs
         return EpochStatus(epoch=0, phase="fixed") if epochs is None else epochs.status
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the network has a shape that this broker is not part of."""
+        epochs = self._node.broker.epochs
+        return epochs is not None and is_outside(epochs.news.now, self._node.name)
 
     @property
     def _shape(self) -> NetworkShape | None:
@@ -187,6 +194,11 @@ class NodeEpochs:
                 opened = OpenLink(neighbour.name, address, LinkKind.PRIMARY, lane, only_asks=True)
                 asyncio.get_running_loop().call_soon(node.on_link_effect, opened)
 
+    def forget(self, broker: str) -> None:
+        """A broker has left for good."""
+        if self._node.broker.epochs is not None:
+            self._node.broker.epochs.forget(broker)
+
     def on_flipped(self) -> None:
         hold, ports = self._node.hold, self._node.ports.values()
         assert hold is not None
@@ -247,6 +259,7 @@ class NodeEpochs:
                 continue
             is_next = shape.follows == status.epoch and (news.is_recent or shape != news.now)
             is_flip = shape.epoch == status.next_epoch or (is_next and shape != news.before)
+            is_flip = is_flip and not is_outside(shape, self._node.name)
             kind = FlipEpoch if is_flip else AdoptEpoch
             status = self.change(kind(news.change, shape))
 

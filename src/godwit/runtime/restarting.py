@@ -2,7 +2,7 @@
 
 A process that ends by itself, whatever its exit code, is started again at once; one that ends again
 soon, after a short wait.  One that needs more restarts than allowed within a time is given up.  A
-broker that has left the network, by order of a coordinator, is not started again.
+broker that has left the network, by order of a coordinator, is started when that needs it again.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Supervised(NamedTuple):
     start: Callable[[], Awaitable[None]]
     """Starts it and waits until it works; GodwitError if it ends before."""
 
-    on_left: Callable[[], None] | None = None
-    """Called when it has ended for good, if that is possible."""
+    on_left: Callable[[], Awaitable[None]] | None = None
+    """Called when it has ended for good, if that is possible; returns when it is needed again."""
 
 
 async def supervise(processes: Sequence[Supervised], limit: RestartLimit) -> str:
@@ -62,10 +62,9 @@ async def _keep_running(process: Supervised, limit: RestartLimit) -> str:
     while True:
         code = await process.wait()
         if code == LEFT and process.on_left is not None:
-            process.on_left()
             log.warning("left", extra={"what": process.name})
-            await asyncio.Event().wait()  # Until the others are stopped, too.
-        trouble = f"ended with {exit_text(code)}"
+            await process.on_left()
+        trouble = "is needed again" if code == LEFT else f"ended with {exit_text(code)}"
         while trouble:
             while restarts_s and loop.time() - restarts_s[0] > limit.within_s:
                 restarts_s.popleft()

@@ -110,6 +110,8 @@ class BrokerServer:
                 links.append(f"{missing.name} is missing, behind {missing.behind}")
             elif missing.name not in dialled:
                 links.append(f"{missing.name} is missing: it is configured, and not linked")
+        if self.node.epochs.is_outside:
+            links.append("not part of the network: let it join (godwit network join)")
         if self.node.is_recovering:
             links.append("recovering after a failure")
         parts = self.node.broker.parts.missing
@@ -249,6 +251,7 @@ class BrokerServer:
     def _forget(self, broker: str) -> None:
         """A neighbour has left for good: do not call it, and do not miss it."""
         links = self.node.links
+        self.node.epochs.forget(broker)
         neighbour = Neighbour(broker, links.lane)
         for dialler in [d for d in self.diallers if links.name_of(d.where) == broker]:
             self.diallers.remove(dialler)

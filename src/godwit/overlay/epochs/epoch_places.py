@@ -1,16 +1,45 @@
-"""The place of a broker in the shape of an epoch: its neighbours there, and the links it opens."""
+"""The place of a broker in the shape of an epoch: its neighbours there, and the links it opens.
+
+A broker that joins later is *outside* an epoch that is in use: nothing comes into effect there
+until the next epoch, of which it is a part.
+"""
 
 from __future__ import annotations
+
+from msgspec.structs import replace
 
 from godwit.broker.effects import OpenLink
 from godwit.broker.routing import Answer, Place
 from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.content.link_messages import NetworkShape
 
+#: Stands for the network that a broker outside waits for; no broker has this name.
+THE_NETWORK = "$network"
+
+
+def is_outside(shape: NetworkShape | None, broker: str) -> bool:
+    """Whether others are in this shape, and the broker is not."""
+    if shape is None:
+        return False
+    members = {*shape.brokers, *shape.addresses}
+    return bool(members) and broker not in members
+
+
+def without(shape: NetworkShape | None, broker: str) -> NetworkShape | None:
+    """The shape when a broker has left."""
+    if shape is None:
+        return None
+    links = tuple(link for link in shape.links if broker not in link)
+    addresses = {name: at for name, at in shape.addresses.items() if name != broker}
+    return replace(shape, links=links, addresses=addresses)
+
 
 def place_in(shape: NetworkShape, place: Place) -> Place:
     """Where the broker of `place` is in this shape; all its links are still to come."""
-    expected = [Neighbour(name, shape.epoch) for name in shape.neighbours(place.broker)]
+    names = shape.neighbours(place.broker)
+    if is_outside(shape, place.broker):
+        names = [THE_NETWORK]
+    expected = [Neighbour(name, shape.epoch) for name in names]
     return Place(place.broker, expected=expected, settings=place.settings, lane=shape.epoch)
 
 

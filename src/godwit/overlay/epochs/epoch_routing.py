@@ -68,7 +68,7 @@ from godwit.errors import UsageError
 from godwit.overlay.epochs.epoch_confirmations import Confirmations, advertisement_key
 from godwit.overlay.epochs.epoch_names import EpochNames
 from godwit.overlay.epochs.epoch_phases import EpochEvent, EpochPhase, PhaseMachine
-from godwit.overlay.epochs.epoch_places import opened_links, place_in
+from godwit.overlay.epochs.epoch_places import is_outside, opened_links, place_in, without
 from godwit.overlay.epochs.epoch_sweeps import go_on_in, stranded
 
 Answers = list[Answer]
@@ -314,6 +314,10 @@ class EpochRouting:
             return EpochNews(change=self._now_change, now=self._now_shape, before=self._before)
         return EpochNews(change=self._change, now=self._now_shape, following=self._shape)
 
+    def forget(self, broker: str) -> None:
+        """It has left for good: those who restart do not wait for it."""
+        self._now_shape = without(self._now_shape, broker)
+
     def starts_hold(self, message: Message, last_hop: Hop) -> bool:
         """Whether this message waits for the end of the old epoch (E3)."""
         if self._shape is None or not isinstance(last_hop, Neighbour):
@@ -340,8 +344,10 @@ class EpochRouting:
             raise UsageError(
                 f"epoch {shape.epoch} is over: {self._place.broker} is at {self._lane}"
             )
+        if is_outside(shape, self._place.broker):
+            raise UsageError(f"{self._place.broker} is not part of epoch {shape.epoch}")
         answers = self._supersede(shape)
-        if self._is_recovering or not self._now.is_complete or self._closing:
+        if self._is_recovering or not self._has_told or self._closing:
             raise UsageError(f"{self._place.broker} does not know the whole network at present")
         self._machine.apply(EpochEvent.BUILD)
         return answers + self._begin(change, shape)
@@ -356,16 +362,12 @@ class EpochRouting:
 
     def _is_same(self, change: str, shape: NetworkShape) -> bool:
         """Whether this was asked before, and is going on or completed."""
-        return change == self._change and shape.epoch in (self._lane, self._next_lane)
-
-    @property
-    def _next_lane(self) -> int | None:
-        return None if self._shape is None else self._shape.epoch
+        return change == self._change and shape.epoch in (self._lane, self.status.next_epoch)
 
     def _begin(self, change: str, shape: NetworkShape) -> Answers:
         lane = shape.epoch
         self._change, self._shape = change, shape
-        routing = self._next = self._make(shape)
+        routing = self._next = self._overlay_of(shape)(place_in(shape, self._place))
         self._confirmations = Confirmations()
         self._moved_away = set()
         self.names = EpochNames(self._now.names, routing.names, lane)
@@ -374,16 +376,13 @@ class EpochRouting:
         answers += self._enter_holdings(routing)
         return answers + opened_links(shape, self._place) + self._go_on()
 
-    def _make(self, shape: NetworkShape) -> Routing:
-        return self._overlay_of(shape)(place_in(shape, self._place))
-
     def _adopt(self, change: str, shape: NetworkShape) -> Answers:
         """Take this epoch for the one in use: nothing that was in effect here still is."""
         if shape.epoch <= self._lane:
             return []
         answers = self._supersede(shape)
         old, lane = self._now, self._lane
-        self._now, self._lane = self._make(shape), shape.epoch
+        self._now, self._lane = self._overlay_of(shape)(place_in(shape, self._place)), shape.epoch
         self._end(shape.epoch)
         self._change = self._now_change = change
         self._now_shape = shape
@@ -459,7 +458,7 @@ class EpochRouting:
             self._machine.apply(EpochEvent.TOLD)
             self._bind()
             answers += self._flipped()
-        if self._machine.phase is EpochPhase.HOLDING and self._now.is_complete:
+        if self._machine.phase is EpochPhase.HOLDING and self._has_told:
             old = self._now.neighbours
             for neighbour in sorted(old):
                 if neighbour not in self._said and self._has_all_but(neighbour, old):  # E1
@@ -468,6 +467,11 @@ class EpochRouting:
             if self._heard >= old.keys() and self._said >= old.keys():
                 answers += self._drop()
         return answers
+
+    @property
+    def _has_told(self) -> bool:
+        """Whether the present epoch will tell nothing more."""
+        return self._now.is_complete or is_outside(self._now_shape, self._place.broker)
 
     def _has_all_but(self, neighbour: Neighbour, old: Collection[Neighbour]) -> bool:
         """Whether all other old neighbours have sent Last."""

@@ -1,7 +1,7 @@
 """Sweeps that meet the end of an epoch (E6 in epoch_routing.py).
 
-A sweep follows the publications that an old broker of a client has to deliver.  Brokers drop the old
-epoch one after the other: a sweep may wait in it for a direction, or follow Last on a link.
+A sweep follows the publications that the old broker of a client has to deliver.  Brokers drop the
+old epoch one after the other: a sweep may wait in it for a direction, or follow Last on a link.
 """
 
 from __future__ import annotations

@@ -47,6 +47,9 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
     publishers: dict[str, str]
     """Publisher -> broker."""
 
+    clients: dict[str, str] = {}
+    """Client -> broker.  One that subscribes is where its subscriptions are."""
+
     brokers: tuple[PlannedBroker, ...]
     released: tuple[str, ...]
     """Brokers that are not needed."""

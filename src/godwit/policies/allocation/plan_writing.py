@@ -42,6 +42,7 @@ def written(
         links=tuple((child, tree.parents[child]) for child in tree.order[1:]),
         root=tree.root,
         publishers=dict(traffic.homes_by_id),
+        clients=_clients(problem, traffic, homes),
         brokers=_brokers(problem, traffic),
         released=tuple(sorted(b.id for b in problem.brokers if b.id not in tree.brokers)),
         lower_bound_brokers=bounds.brokers,
@@ -52,6 +53,18 @@ def written(
         mean_hops=traffic.mean_hops(),
         seconds=elapsed_s(),
     )
+
+
+def _clients(
+    problem: AllocationProblem, traffic: ExpectedTraffic, homes: dict[int, str]
+) -> dict[str, str]:
+    table = problem.table
+    found = {
+        table.clients[p] or table.ids[p]: broker
+        for p, broker in enumerate(traffic.homes_by_id.values())
+    }
+    found |= {each.name: homes[index] for index, each in enumerate(problem.subscribers)}
+    return found
 
 
 def moves(problem: AllocationProblem, traffic: ExpectedTraffic) -> int:

@@ -7,14 +7,23 @@ import json
 import signal
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.asynchronous import run
 from tests.live.changing import ChangingNetwork, changing
 from typer.testing import CliRunner
 
-from godwit.api.network_api import ChangeKind, ChangeState
+from godwit.api.network_api import (
+    BrokerAccount,
+    ChangeKind,
+    ChangeState,
+    NetworkBroker,
+    NetworkLink,
+    NetworkView,
+)
 from godwit.cli import app
 from godwit.cli.applying import links_of
+from godwit.cli.network_plan import differences, plan_lines
 from godwit.errors import UsageError
 from godwit.http.errors import RestError
 from godwit.overlay.topology import star
@@ -93,11 +102,33 @@ def test_the_command_applies_a_plan_and_a_network_file(tmp_path: Path) -> None:
                 apply = ("network", "apply", str(plan))
                 dry = await asyncio.to_thread(invoke, *apply, *where, "--dry-run")
                 assert "reshape" in dry
+                told = await asyncio.to_thread(invoke, "network", "plan", str(plan), *where)
+                for words in ("B2 - B3 comes", "B1 - B4 goes", "1 links stay", "no client moves"):
+                    assert words in told
                 assert (await neighbours(network))["B1"] == ["B2", "B3", "B4"]
                 await asyncio.to_thread(invoke, *apply, *where)
                 assert (await neighbours(network))["B3"] == ["B1", "B2", "B4"]
 
     run(scenario(), within_s=180.0)
+
+
+def test_what_a_file_would_change() -> None:
+    account = {"start": "s", "pid": 1, "started_s": 0.0, "url": "godwit://h:1"}
+    there = [
+        NetworkBroker(broker=name, state="serving", account=BrokerAccount(broker=name, **account))  # type: ignore[arg-type]
+        for name in ("B1", "B2", "B3")
+    ]
+    links = [NetworkLink("B1", "B2", "up"), NetworkLink("B2", "B3", "up")]
+    found = differences(
+        NetworkView(brokers=there, links=links), ["B1", "B2", "B4"], [("B2", "B1"), ("B4", "B1")]
+    )
+    assert (found.stopped, found.others) == (["B4"], ["B3"])
+    assert found.links_come == [("B1", "B4")]
+    assert found.links_go == [("B2", "B3")]
+    assert found.links_stay == [("B1", "B2")]
+    lines = "\n".join(plan_lines(msgspec.structs.replace(found, refusal="no"), Path("net.toml")))
+    for words in ("B4 is in the file and does not run", "B3 runs and is not", "refused: no"):
+        assert words in lines
 
 
 def invoke(*arguments: str) -> str:

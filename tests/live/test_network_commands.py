@@ -12,7 +12,7 @@ from tests.asynchronous import run
 from tests.live.changing import ChangingNetwork, changing
 from tests.live.watching import until
 
-from godwit.api.network_api import ChangeList, ChangeState, NetworkChange, NetworkView
+from godwit.api.network_api import ChangeKind, ChangeList, ChangeState, NetworkChange, NetworkView
 from godwit.overlay.topology import star
 from godwit.runtime.processes import free_port
 
@@ -103,33 +103,44 @@ async def _refused(network: ChangingNetwork) -> None:
         assert says in errors
 
 
+async def _joined_and_left(network: ChangingNetwork, source: str) -> None:
+    """B9 joins, takes the clients of a broker, and hands them to B3."""
+    joining = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "godwit", "network", "join", "B9", "--link", "B3",
+        "--listen", f"127.0.0.1:{free_port()}", "--at", network.coordinator.url,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert joining.stdout is not None
+        async for line in joining.stdout:
+            if b"join B9: done" in line:
+                break
+        code, _, errors = await godwit(network, "drain", source, "--to", "B9")
+        assert code == 0, errors
+        assert len(network.at("B9")) == 4
+        code, _, errors = await godwit(network, "undrain", source)
+        assert code == 0, errors
+        code, _, errors = await godwit(network, "leave", "B9", "--to", "B3")
+        assert code == 0, errors
+        assert await joining.wait() == 3, "it has left for good"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            joining.kill()
+        await joining.wait()
+    assert len(network.at("B3")) == 4
+
+
 def test_a_broker_joins_from_the_command_line_and_leaves(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with changing(tmp_path, star(2)) as network:
             await network.publisher("B1")
             await network.subscribers(4, "B2")
             async with network.publishing():
-                joining = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "godwit", "network", "join", "B9", "--link", "B3",
-                    "--listen", f"127.0.0.1:{free_port()}", "--at", network.coordinator.url,
-                    stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-                )  # fmt: skip
-                try:
-                    assert joining.stdout is not None
-                    async for line in joining.stdout:
-                        if b"join B9: done" in line:
-                            break
-                    code, _, errors = await godwit(network, "drain", "B2", "--to", "B9")
-                    assert code == 0, errors
-                    assert len(network.at("B9")) == 4
-                    code, _, errors = await godwit(network, "leave", "B9", "--to", "B3")
-                    assert code == 0, errors
-                    assert await joining.wait() == 3, "it has left for good"
-                finally:
-                    with contextlib.suppress(ProcessLookupError):
-                        joining.kill()
-                    await joining.wait()
-                assert len(network.at("B3")) == 4
+                await _joined_and_left(network, "B2")
+                links = [("B1", "B2"), ("B2", "B3")]
+                change = await network.carry_out(ChangeKind.RESHAPE, "B1", "B2", "B3", links=links)
+                assert change.state is ChangeState.DONE, change
+                await _joined_and_left(network, "B3")  # Into a tree that no file has.
             assert not any(each.client.gaps.seen for each in network.clients)
 
-    run(scenario(), within_s=120.0)
+    run(scenario(), within_s=180.0)

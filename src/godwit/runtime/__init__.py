@@ -45,19 +45,42 @@ deployment.py     brokers and services, from one file
 
 from __future__ import annotations
 
-from godwit.overlay.topology import balanced_tree, chain, random_tree, star
-from godwit.runtime.deployment import LocalDeployment
-from godwit.runtime.processes import Processes
-from godwit.runtime.restarting import RestartLimit
-from godwit.runtime.server import BrokerServer
-from godwit.runtime.settings import (
-    BrokerSettings,
-    Limits,
-    NetworkSettings,
-    ServiceSettings,
-    TraceSettings,
-    network_of,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from godwit.overlay.topology import balanced_tree, chain, random_tree, star
+    from godwit.runtime.deployment import LocalDeployment
+    from godwit.runtime.processes import Processes
+    from godwit.runtime.restarting import RestartLimit
+    from godwit.runtime.server import BrokerServer
+    from godwit.runtime.settings import (
+        BrokerSettings,
+        Limits,
+        NetworkSettings,
+        ServiceSettings,
+        TraceSettings,
+        network_of,
+    )
+
+#: Where each name is.  They are imported when they are used: `godwit pub` needs only logs.py, and
+#: a whole broker would take a third of its start.
+_PLACES = {
+    "BrokerServer": "godwit.runtime.server",
+    "BrokerSettings": "godwit.runtime.settings",
+    "Limits": "godwit.runtime.settings",
+    "LocalDeployment": "godwit.runtime.deployment",
+    "NetworkSettings": "godwit.runtime.settings",
+    "Processes": "godwit.runtime.processes",
+    "RestartLimit": "godwit.runtime.restarting",
+    "ServiceSettings": "godwit.runtime.settings",
+    "TraceSettings": "godwit.runtime.settings",
+    "balanced_tree": "godwit.overlay.topology",
+    "chain": "godwit.overlay.topology",
+    "network_of": "godwit.runtime.settings",
+    "random_tree": "godwit.overlay.topology",
+    "star": "godwit.overlay.topology",
+}
 
 __all__ = [
     "BrokerServer",
@@ -75,3 +98,13 @@ __all__ = [
     "random_tree",
     "star",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -47,11 +47,16 @@ class NeighbourPort:
 
 def copies_of(
     deliver: Deliver, start_s: float, departs_s: float
-) -> Iterator[tuple[Deliver, float]]:
-    """Copies that arrive together, and when they leave; the last ones leave at `departs_s`.
+) -> Iterable[tuple[Deliver, float]]:
+    """Copies that arrive together, and when they leave; the last ones leave at `departs_s`."""
+    if departs_s - start_s <= COPIES_TOGETHER_S:
+        return ((deliver, departs_s),)
+    return _in_groups(deliver, start_s, departs_s)
 
-    For those that take longer than COPIES_TOGETHER_S.
-    """
+
+def _in_groups(
+    deliver: Deliver, start_s: float, departs_s: float
+) -> Iterator[tuple[Deliver, float]]:
     to, count, busy_s = deliver.to, len(deliver.to), departs_s - start_s
     publication, hops = deliver.publication, deliver.hops
     together = max(1, int(COPIES_TOGETHER_S / busy_s * count))

@@ -57,7 +57,6 @@ from godwit.simulation.agenda import Agenda
 from godwit.simulation.last_delivered import LastDelivered
 from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.queues import (
-    COPIES_TOGETHER_S,
     Aside,
     Incoming,
     InOrder,
@@ -436,12 +435,7 @@ class SimulatedBroker:
                 self._agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
         elif type(effect) is Deliver:
             copies = len(effect.to)
-            groups = (
-                copies_of(effect, start_s, departs_s)
-                if busy_s > COPIES_TOGETHER_S
-                else ((effect, departs_s),)
-            )
-            for some, left_s in groups:
+            for some, left_s in copies_of(effect, start_s, departs_s):
                 self._agenda.plan(self._access.arrival_s(left_s), self._deliver, some, left_s)
         else:
             self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)

@@ -45,7 +45,7 @@ def launched(path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
             else:
                 assert process.stderr
                 pytest.fail(process.stderr.read())
-            brokers += children(process.pid)
+            brokers += grandchildren(process.pid)
             yield process, brokers
         finally:
             process.kill()
@@ -53,7 +53,15 @@ def launched(path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
 
 
 def children(pid: int) -> list[int]:
-    return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    try:
+        return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def grandchildren(pid: int) -> list[int]:
+    """Brokers: `godwit up` has a child that forks them."""
+    return [each for child in children(pid) for each in children(child)]
 
 
 def kill_all(pids: list[int]) -> None:
@@ -81,20 +89,23 @@ def runs(pid: int) -> bool:
 def test_brokers_end_when_their_launcher_is_killed(network_file: Path) -> None:
     with launched(network_file) as (process, brokers):
         assert len(brokers) == 3
+        others = children(process.pid)
+        assert others
         os.kill(process.pid, signal.SIGKILL)
         process.wait(timeout=10)
-        wait_until_gone(brokers)
+        wait_until_gone([*brokers, *others])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_stops_all_brokers_in_good_order(network_file: Path, number: signal.Signals) -> None:
     with launched(network_file) as (process, brokers):
+        others = children(process.pid)
         process.send_signal(number)
         out, errors = process.communicate(timeout=30)
 
         assert (process.returncode, errors) == (0, "")
         assert out.endswith("stopping ...\n")
-        assert not any(map(runs, brokers))
+        assert not any(map(runs, [*brokers, *others]))
 
 
 def test_ctrl_c_while_brokers_start_leaves_none_behind(tmp_path: Path) -> None:
@@ -113,10 +124,10 @@ def test_ctrl_c_while_brokers_start_leaves_none_behind(tmp_path: Path) -> None:
             assert process.stdout
             assert process.stdout.readline() == "starting 2 brokers ...\n"
             deadline_s = time.monotonic() + 15
-            while len(children(process.pid)) < 2:
+            while len(grandchildren(process.pid)) < 2:
                 assert time.monotonic() < deadline_s
                 time.sleep(0.05)
-            brokers += children(process.pid)
+            brokers += grandchildren(process.pid)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=20)
             assert "Traceback" not in errors

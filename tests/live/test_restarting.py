@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.asynchronous import run
 from tests.cli.test_cli import GODWIT
-from tests.live.test_leash import children, kill_all, runs, wait_until_gone
+from tests.live.test_leash import grandchildren, kill_all, runs, wait_until_gone
 
 from godwit.client import connect
 from godwit.overlay.topology import chain
@@ -48,7 +48,7 @@ class Up:
         if self.process.returncode is not None:
             return {}
         found = {}
-        for pid in filter(runs, children(self.process.pid)):
+        for pid in filter(runs, grandchildren(self.process.pid)):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
                 if "--id" in words:

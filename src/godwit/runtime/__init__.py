@@ -37,6 +37,8 @@ reporting.py      load reports to the coordinator
 logs.py           log lines, as text or JSON
 broker_trace.py   what the broker did, message by message, for the lab
 processes.py      a network of broker processes on this machine
+forks.py          ... which are forked, as that is faster
+fork_server.py    ... by this process
 service.py        a data cluster or a coordinator, as a process
 restarting.py     processes that are started again when they end
 returning.py      brokers that have left, and come back when they are needed

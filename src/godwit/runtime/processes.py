@@ -4,7 +4,7 @@
         running.url("B1")
 
 Every process is on a leash: its standard input is a pipe from here, and it stops when that closes.
-So no broker outlives this process, however it ends.
+So no broker outlives this process, however it ends.  They are forked (forks.py).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import msgspec
 
 from godwit.errors import GodwitError, UsageError
 from godwit.protocol.addresses import address, why
 from godwit.runtime.broker_orders import LEFT
+from godwit.runtime.forks import ForkedProcess, shared_forks
 from godwit.runtime.settings import BrokerSettings, NetworkSettings, dump_network
 
 #: What a broker prints when it accepts clients, answers over HTTP, and its links are up.
@@ -34,6 +34,17 @@ LISTENS, ANSWERS, LINKED = "listens on", "answers on", "is linked"
 QUIET_PORTS = range(20_000, 32_000)
 READY_S = 60.0
 STOP_S = 15.0
+#: What a broker imports, and what it imports only if it needs it.
+BROKER_MODULE = "godwit.cli.broker"
+SERVING_MODULES = (
+    "godwit.http.serving", "uvicorn.protocols.http.auto", "uvicorn.lifespan.off",
+)  # fmt: skip
+HTTP_MODULES = (*SERVING_MODULES, "godwit.runtime.broker_http")
+DATACLUSTER_MODULE = "godwit.sharing.remote_datacluster"
+COORDINATOR_MODULES = ("godwit.http.http_client", "godwit.runtime.reporting")
+
+#: Some programs are better not forked.
+AnyProcess: TypeAlias = asyncio.subprocess.Process | ForkedProcess
 
 
 class Processes:
@@ -52,7 +63,7 @@ class Processes:
             raise
         self.network = msgspec.structs.replace(network, broker=brokers)
         self._http: dict[str, str] = {}
-        self._running: dict[str, asyncio.subprocess.Process] = {}
+        self._running: dict[str, ForkedProcess] = {}
         self._starting: set[str] = set()
         """Of those that run, the ones whose links are not up yet."""
         self._folder = tempfile.TemporaryDirectory(prefix="godwit-")
@@ -104,27 +115,22 @@ class Processes:
 
     async def start(self, broker: str) -> None:
         """Start one broker, and wait until its links are up."""
-        command = [
-            sys.executable, "-m", "godwit", "broker", "--leash", "--config", str(self._file),
+        arguments = [
+            "broker", "--leash", "--config", str(self._file),
             "--id", broker, "--log-level", self._log_level,
         ]  # fmt: skip
         if self.is_supervised:
-            command.append("--supervised")
+            arguments.append("--supervised")
         listener = self._listeners.pop(broker, None)
-        if listener is not None:
-            command += ["--listen-fd", str(listener.fileno())]
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=[] if listener is None else [listener.fileno()],
-            start_new_session=True,  # Ctrl-C is for us: we stop them in good order.
-        )
+        try:
+            process = await shared_forks().start(
+                arguments, modules=self._modules(broker), listener=listener
+            )
+        finally:
+            if listener is not None:
+                listener.close()
         self._running[broker] = process
         self._starting.add(broker)
-        if listener is not None:
-            listener.close()
-        assert process.stdout is not None
         async for line in process.stdout:
             word = line.decode().split()[-1]
             if ANSWERS.encode() in line:
@@ -135,6 +141,17 @@ class Processes:
         code = await process.wait()
         self._forget(broker, process)
         raise GodwitError(f"broker {broker} ended with code {code}")
+
+    def _modules(self, broker: str) -> list[str]:
+        """What this broker will import, as runtime.server does."""
+        modules = [BROKER_MODULE]
+        if self.network.of(broker).http is not None:
+            modules += HTTP_MODULES
+        if self.network.service_url("datacluster") is not None:
+            modules.append(DATACLUSTER_MODULE)
+        if self.network.service_url("coordinator") is not None:
+            modules += COORDINATOR_MODULES
+        return modules
 
     async def restart(self, broker: str) -> None:
         """Start one broker that has ended, at the same addresses, and wait for its links."""
@@ -153,12 +170,12 @@ class Processes:
         self._forget(broker, process)
         return code
 
-    def _forget(self, broker: str, process: asyncio.subprocess.Process) -> None:
+    def _forget(self, broker: str, process: ForkedProcess) -> None:
         """A process has ended by itself, unless we have ended it meanwhile."""
         if self._running.get(broker) is process:
             del self._running[broker]
             self._starting.discard(broker)
-            let_go(process)
+            process.close()
 
     async def join(self, broker: BrokerSettings) -> None:
         """Start another broker, which dials its links, and wait until they are up."""
@@ -214,15 +231,14 @@ class Processes:
         self._starting.discard(broker)
         process.send_signal(by)
         code = await process.wait()
-        let_go(process)
+        process.close()
         return code
 
     async def stop(self) -> dict[str, int]:
         """Stop all that run, gracefully; the answer is their exit codes."""
         running, self._running = self._running, {}
         for process in running.values():
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
         waiting = [ended(process) for process in running.values()]
         codes = await asyncio.gather(*waiting)
         self._close_listeners()
@@ -234,21 +250,27 @@ class Processes:
         }
 
 
-async def ended(process: asyncio.subprocess.Process) -> int:
+async def ended(process: AnyProcess) -> int:
     """Wait for a process that was asked to stop; after STOP_S, kill it."""
     try:
         async with asyncio.timeout(STOP_S):
             return await process.wait()
     except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if isinstance(process, ForkedProcess):
+            process.send_signal(signal.SIGKILL, to_group=True)
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         return await process.wait()
     finally:
         let_go(process)
 
 
-def let_go(process: asyncio.subprocess.Process) -> None:
+def let_go(process: AnyProcess) -> None:
     """Close our ends of the pipes."""
+    if isinstance(process, ForkedProcess):
+        process.close()
+        return
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  There is no other way.
 
 

@@ -3,7 +3,8 @@
     async with Service("datacluster", "--folder", "data") as running:
         running.url
 
-It is on a leash, as the broker processes are: it does not outlive us.
+It is on a leash, as the broker processes are: it does not outlive us.  The coordinator is forked,
+as they are.  The data cluster is not: Spark starts Java and Python, and sees a process as usual.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from types import TracebackType
 from typing import Self
 
 from godwit.errors import GodwitError, UsageError
-from godwit.runtime.processes import ANSWERS, ended, let_go
+from godwit.runtime.forks import shared_forks
+from godwit.runtime.processes import ANSWERS, SERVING_MODULES, AnyProcess, ended, let_go
 
 #: Spark starts slowly, more so on a busy machine.
 READY_S = 180.0
+#: Services that are forked, and what they import.
+FORKED = {
+    "coordinator": ("godwit.cli.coordinator", "godwit.coordinator.server", *SERVING_MODULES),
+}
 
 
 class Service:
@@ -35,7 +41,7 @@ class Service:
         self._arguments = arguments
         self._log_level = log_level
         self._ready_s = ready_s
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: AnyProcess | None = None
         self._code = 0
         """How it ended, once it has."""
         self.url = ""
@@ -50,7 +56,7 @@ class Service:
     def pid(self) -> int:
         return self._running().pid
 
-    def _running(self) -> asyncio.subprocess.Process:
+    def _running(self) -> AnyProcess:
         if self._process is None:
             raise UsageError(f"godwit {self._command} does not run; start it first")
         return self._process
@@ -69,15 +75,9 @@ class Service:
 
     async def start(self) -> None:
         """Start it, and wait until it answers."""
-        arguments = (*self._arguments, "--leash", "--log-level", self._log_level)
-        process = self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "godwit", self._command, *arguments),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us: we stop it in good order.
-        )
         try:
             async with asyncio.timeout(self._ready_s):
+                process = self._process = await self._launched()
                 self.url = await self._answering(process)
         except BaseException as error:
             await self.stop()
@@ -86,7 +86,19 @@ class Service:
                 raise GodwitError(late) from None
             raise
 
-    async def _answering(self, process: asyncio.subprocess.Process) -> str:
+    async def _launched(self) -> AnyProcess:
+        options = ("--leash", "--log-level", self._log_level)
+        arguments = (self._command, *self._arguments, *options)
+        if self._command in FORKED:
+            return await shared_forks().start(arguments, modules=FORKED[self._command])
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "godwit", *arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us: we stop it in good order.
+        )
+
+    async def _answering(self, process: AnyProcess) -> str:
         assert process.stdout is not None
         async for line in process.stdout:
             if ANSWERS.encode() in line:

@@ -7,8 +7,6 @@ fault_kinds.py      what can go wrong, and how often
 nemesis_plan.py     the plan of a run, drawn from its seed
 tcp_proxy.py        a proxy that fails as networks do
 clocks.py           clocks that are set back and forth
-forks.py            processes that are forked, as that is faster
-fork_server.py      ... by this one
 broker_fleet.py     broker processes, with proxies for every link and for clients
 journal.py          what happened, and what clients were told
 lives.py            one life of a client, from connecting to a crash

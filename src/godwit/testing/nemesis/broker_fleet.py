@@ -3,8 +3,8 @@
 Each broker has its own network file, in which the brokers that it dials are at the addresses of
 proxies.  So it knows its neighbours by name, as in any network.
 
-Processes are forked (forks.py).  They are on a leash, as those of `runtime.processes`, and in the
-process group of the run.
+Processes are forked (runtime/forks.py), by a process whose clock can be set, as theirs can.  They
+are on a leash, as those of `runtime.processes`, and in the process group of the run.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 
 from godwit.errors import GodwitError
 from godwit.overlay.topology import Topology
-from godwit.runtime.processes import LISTENS, QUIET_PORTS
+from godwit.runtime.forks import ForkedProcess, Forks
+from godwit.runtime.processes import BROKER_MODULE, LISTENS, QUIET_PORTS, ended
 from godwit.runtime.settings import BrokerSettings, Limits, NetworkSettings, dump_network
-from godwit.testing.nemesis.clocks import SettableClock
-from godwit.testing.nemesis.forks import ForkedProcess, Forks
+from godwit.testing.nemesis.clocks import SettableClock, tidy_up
 from godwit.testing.nemesis.tcp_proxy import Proxy
 
 #: For a process on a busy machine to listen.
@@ -64,7 +64,9 @@ class BrokerFleet:
     async def prepare(self) -> None:
         """Everything but the processes."""
         enter = self._stack.enter_async_context
-        self._forks = await enter(Forks(SettableClock(self._folder / "forks.clock").environment))
+        clock = SettableClock(self._folder / "forks.clock")
+        self._forks = Forks(clock.environment, are_apart=False)
+        self._stack.callback(self._end_forks)
         ports = random.sample(QUIET_PORTS, len(self.topology.brokers))
         for broker, port in zip(self.topology.brokers, ports, strict=True):
             self._listen[broker] = f"{self._host}:{port}"
@@ -108,7 +110,7 @@ class BrokerFleet:
         """Stop a broker that has joined, gracefully; the answer is its exit code."""
         process = self._running.pop(broker)
         process.send_signal(signal.SIGTERM)
-        return await process.ended()
+        return await ended(process)
 
     def _file(self, broker: str) -> Path:
         return self._folder / f"{broker}.toml"
@@ -136,8 +138,13 @@ class BrokerFleet:
             "broker", "--leash", "--id", broker,
             "--config", str(self._file(broker)), "--log-level", "info",
         ]  # fmt: skip
-        environment = self.clocks[broker].environment
-        process = await self._forks.start(arguments, environment, self._log(broker))
+        with self._log(broker).open("a") as log:
+            process = await self._forks.start(
+                arguments,
+                modules=[BROKER_MODULE],
+                environment={**os.environ, **self.clocks[broker].environment},
+                stderr=log.fileno(),
+            )
         self._running[broker] = process
         self.pids.append(process.pid)
         out = process.stdout
@@ -157,6 +164,7 @@ class BrokerFleet:
             process.send_signal(signal.SIGKILL)
         for process in killed:
             await process.wait()
+            process.close()
 
     def send(self, broker: str, number: signal.Signals) -> None:
         self._running[broker].send_signal(number)
@@ -170,12 +178,17 @@ class BrokerFleet:
         try:
             for process in running.values():
                 for number in (signal.SIGCONT, signal.SIGTERM):
-                    with contextlib.suppress(ProcessLookupError):
-                        process.send_signal(number)
-            codes = await asyncio.gather(*(process.ended() for process in running.values()))
+                    process.send_signal(number)
+            codes = await asyncio.gather(*map(ended, running.values()))
         finally:
             await self._stack.aclose()
         return dict(zip(running, codes, strict=True))
+
+    def _end_forks(self) -> None:
+        pid = self._forks.server_pid
+        self._forks.close()
+        if pid is not None:
+            tidy_up(pid)
 
 
 async def _read_on(out: asyncio.StreamReader) -> None:

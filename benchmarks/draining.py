@@ -134,14 +134,14 @@ async def scene(brokers: int, link_s: float, console: Console) -> AsyncIterator[
                 ]
                 supervising = asyncio.create_task(supervise(processes, RestartLimit(50)))
                 try:
-                    await _registered(caller, brokers)
+                    await registered(caller, brokers)
                     yield Scene(running, caller, console)
                 finally:
                     supervising.cancel()
                     await asyncio.gather(supervising, return_exceptions=True)
 
 
-async def _registered(caller: HttpClient, brokers: int) -> None:
+async def registered(caller: HttpClient, brokers: int) -> None:
     """Wait until the coordinator knows all brokers."""
     known = 0
     while known < brokers:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from godwit.coordinator.autoscale_rule import AutoscaleSettings
 from godwit.coordinator.settings import CoordinatorSettings
 from godwit.datacluster.settings import DataClusterSettings
 from godwit.policies.allocation.cbc_settings import ProfilingSettings
@@ -45,6 +46,7 @@ def shown(value: object) -> set[str]:
     [
         ("datacluster.md", DataClusterSettings),
         ("coordinator.md", CoordinatorSettings),
+        ("reshaping.md", AutoscaleSettings),
         ("operating.md", Limits),
         ("operating.md", BalancingSettings),
         ("croc.md", ProfilingSettings),

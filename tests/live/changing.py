@@ -123,6 +123,9 @@ class ChangingNetwork:
     async def change(self, number: int) -> NetworkChange:
         return await self.caller.call(network_api.CHANGE, network_api.WhichChange(number))
 
+    async def changes(self) -> network_api.ChangeList:
+        return await self.caller.call(network_api.CHANGES, network_api.WhichChanges())
+
     async def carry_out(self, kind: ChangeKind, *brokers: str, **fields: object) -> NetworkChange:
         return await self.ended(await self.begin(kind, *brokers, **fields))
 

@@ -348,6 +348,9 @@ class NetworkView(msgspec.Struct, frozen=True, kw_only=True):
     authority: Authority | None = None
     """Of the coordinator that answers."""
 
+    autoscale: str = ""
+    """What it has decided last by itself; empty if it does not."""
+
 
 class WhichChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 20

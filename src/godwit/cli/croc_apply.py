@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from godwit.api.network_api import ChangeKind, ChangeRequest
+from godwit.api.plan_requests import PlanToApply, request_of
 from godwit.cli.croc import croc
 from godwit.cli.network_commands import (
     LISTEN,
@@ -23,26 +23,6 @@ from godwit.cli.network_commands import (
 )
 from godwit.cli.options import Json, Secret
 from godwit.errors import UsageError
-
-
-class PlannedLoad(msgspec.Struct, frozen=True):
-    id: str
-    output_bytes_s: float = 0.0
-
-
-class PlanToApply(msgspec.Struct, frozen=True):
-    """What is read of a plan of `godwit croc plan`."""
-
-    links: list[tuple[str, str]]
-    root: str
-    clients: dict[str, str] = {}
-    brokers: list[PlannedLoad] = []
-
-    @property
-    def used(self) -> list[str]:
-        """The brokers that it needs, the root first."""
-        ends = [end for link in self.links for end in link]
-        return list(dict.fromkeys([self.root, *(each.id for each in self.brokers), *ends]))
 
 
 @croc.command()
@@ -83,16 +63,3 @@ def read_plan(path: Path) -> PlanToApply:
         raise UsageError(f"{path}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a plan of `godwit croc plan --output`: {error}") from None
-
-
-def request_of(plan: PlanToApply, **facts: object) -> ChangeRequest:
-    """The change that carries out a plan."""
-    request = ChangeRequest(
-        kind=ChangeKind.ALLOCATE,
-        brokers=plan.used,
-        link=plan.root,
-        links=plan.links,
-        clients=plan.clients,
-        outputs={each.id: each.output_bytes_s for each in plan.brokers},
-    )
-    return msgspec.structs.replace(request, **facts)

@@ -52,6 +52,8 @@ def view_lines(view: NetworkView) -> Iterator[str]:
             yield f"{broker.broker} admits no new clients: {broker.account.because or 'drained'}"
     for text in view.missing:
         yield f"missing: {text}"
+    if view.autoscale:
+        yield f"autoscale: {view.autoscale}"
     if view.change is not None:
         yield f"change {view.change.number} ({_what(view.change)}) is {view.change.state.value}"
         yield from _step_lines(view.change)

@@ -21,6 +21,8 @@ broker_steps.py         the steps at one broker: drain, restart, return, leave
 newcomers.py            a broker joins, or is started again
 allocating.py           a plan of the allocator as a change
 planned_moves.py        clients move where a plan has them
+autoscale_rule.py       when a plan is carried out without being asked for
+autoscaling.py          gathers, plans and applies, if that is switched on
 reshaping_step.py       ... and by epochs, if the tree changes
 paced_moves.py          clients are moved at a limited rate
 moving_clients.py       asks brokers to move them

@@ -64,7 +64,7 @@ class ChangeRequests:
     def operations(self) -> list[Served]:
         return [
             served(network_api.NETWORK, self._network),
-            served(network_api.BEGIN_CHANGE, self._begin),
+            served(network_api.BEGIN_CHANGE, self.begin),
             served(network_api.CHANGES, self._list),
             served(network_api.CHANGE, self._one),
             served(network_api.ABORT_CHANGE, self._abort),
@@ -91,7 +91,7 @@ class ChangeRequests:
         self._check_saved()
         return aborted
 
-    async def _begin(self, request: ChangeRequest) -> NetworkChange:
+    async def begin(self, request: ChangeRequest) -> NetworkChange:
         async with self._one_at_a_time:
             return await self._begun(request)
 

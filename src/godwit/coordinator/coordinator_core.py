@@ -67,6 +67,7 @@ class Coordinator:
         self.changes = NetworkChanges(self.memory, self._keep)
         self.accounts: dict[str, tuple[float, BrokerAccount]] = {}
         """What each broker says about itself, with the time of its arrival."""
+        self.autoscale_says = "" if settings.autoscale is None else "no decision yet"
         self.startable: dict[str, float] = {}
         """Brokers that a supervisor can start, with the time when it has said so."""
         self.registry = Registry(
@@ -182,12 +183,13 @@ class Coordinator:
             for name in self.registry.brokers
             for at_s, account in (self.accounts.get(name, (None, None)),)
         }
-        return network_view(
+        view = network_view(
             known,
             joining=self.changes.joining,
             change=self.changes.current,
             authority=self.authority,
         )
+        return msgspec.structs.replace(view, autoscale=self.autoscale_says)
 
     # -- balancing -----------------------------------------------------------------------------
 

@@ -60,6 +60,7 @@ class CoordinatorServer:
         self._stack = contextlib.AsyncExitStack()
         self._calls = BrokerCalls(self.core.registry.brokers, settings.secret)
         self._runner = ChangeRunner(self.core, self._calls, self._save)
+        self._requests = ChangeRequests(self.core, self._runner.ordering, self._save)
         self._carrying: set[asyncio.Task[None]] = set()
         self.url = ""
 
@@ -74,6 +75,13 @@ class CoordinatorServer:
             await self._stack.aclose()
             raise
         working = [asyncio.create_task(self._balance()), asyncio.create_task(self._runner.run())]
+        if self.settings.autoscale is not None:
+            from godwit.coordinator.autoscaling import Autoscaler  # noqa: PLC0415  Off, usually.
+
+            scaler = Autoscaler(
+                self.core, self._requests.begin, self.settings.autoscale, self.settings.secret
+            )
+            working.append(asyncio.create_task(scaler.run()))
         self._stack.push_async_callback(self._stop, working)
         log.info("answering", extra={"url": self.url, "brokers": len(self.core.memory.brokers)})
         return self
@@ -137,7 +145,7 @@ class CoordinatorServer:
                 served(coordinator_api.BROKERS, at_once(brokers)),
                 served(coordinator_api.PLAN, at_once(plan)),
                 served(coordinator_api.MOVES, at_once(core.moves)),
-                *ChangeRequests(core, self._runner.ordering, self._save).operations(),
+                *self._requests.operations(),
             ],
             title="Godwit coordinator",
             secret=self.settings.secret,

@@ -17,6 +17,7 @@ import msgspec
 
 from godwit.api.coordinator_api import LISTEN
 from godwit.config import read
+from godwit.coordinator.autoscale_rule import AutoscaleSettings
 from godwit.errors import UsageError
 from godwit.policies.staged.initial import Placement
 from godwit.policies.staged.planning import BalancingThresholds, Shuffle, Strategy
@@ -85,6 +86,9 @@ class CoordinatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     dry_run: bool = False
     """Plan and show, but request no moves."""
+
+    autoscale: AutoscaleSettings | None = None
+    """Gather, plan and apply by itself: brokers start and stop with the load.  Off by default."""
 
     def __post_init__(self) -> None:
         address(self.listen)

@@ -55,7 +55,7 @@ def finished_one_by_one(document: Gathered, *, finish_max: int = FINISH_MAX) -> 
 
 
 def without_assignment(plan: AllocationPlan) -> AllocationPlan:
-    return replace(plan, assignment={}, moves=0)
+    return replace(plan, assignment={}, clients=dict(plan.publishers), moves=0)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -55,7 +55,7 @@ class SubscriberCluster:
 @dataclass(frozen=True, slots=True)
 class FinishedPlan:
     plan: AllocationPlan
-    """Without the assignment of subscriptions; bounds and moves are those of clusters."""
+    """Without subscriptions and clients that subscribe; bounds and moves are those of clusters."""
 
     homes: tuple[str, ...]
     """The broker of each cluster."""
@@ -112,8 +112,13 @@ def finished(
     outcome = allocate(problem, settings, lambda: 0.0, units_of)
     homes = dict(outcome.traffic.tree.assignment())
     plan = written(problem, outcome, settings, lambda: 0.0)
+    publishing = {
+        client or id: plan.publishers[id]
+        for id, client in zip(table.ids, table.clients, strict=True)
+    }
     return FinishedPlan(
-        msgspec_replace(plan, assignment={}), tuple(homes[index] for index in range(len(clusters)))
+        msgspec_replace(plan, assignment={}, clients=publishing),
+        tuple(homes[index] for index in range(len(clusters))),
     )
 
 

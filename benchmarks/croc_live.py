@@ -281,7 +281,7 @@ async def repetition(arguments: argparse.Namespace, number: int) -> Play:
                 network,
                 broker=brokers,
                 coordinator=coordinator.url,
-                limits=Limits(link_s=60.0),
+                limits=Limits(link_s=60.0, restart_s=5.0),
                 profiling=ProfilingSettings(),
             )
             async with Processes(network, supervised=True) as running:

@@ -181,7 +181,8 @@ async def changing(
 
 
 def _with_coordinator(settings: NetworkSettings, url: str) -> NetworkSettings:
-    limits = Limits(link_s=60.0)  # A busy machine starts processes slowly.
+    # A busy machine starts processes slowly, and lets clients reconnect slowly.
+    limits = Limits(link_s=60.0, restart_s=5.0)
     return msgspec.structs.replace(settings, coordinator=url, limits=limits)
 
 

@@ -55,7 +55,7 @@ from godwit.broker.modules import (
     ToNeighbour,
 )
 from godwit.broker.parts import Parts
-from godwit.broker.routing import Answer, MovedAway, MovedHere, Reshapable, Routing
+from godwit.broker.routing import Answer, MovedAway, MovedHere, Reshapable, Routing, Structured
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
     AbortEpoch,
@@ -147,6 +147,8 @@ class Broker:
         """Of other epochs, during a change of the network's shape."""
         self.epochs = routing if isinstance(routing, Reshapable) else None
         """The router, if the network can change its shape."""
+        self.structure = routing if isinstance(routing, Structured) else None
+        """The router, if its links follow from a structure."""
         self._lane = 0 if self.epochs is None else self.epochs.status.epoch
         self.sessions = Sessions(name, codec_checks_values=codec_checks_values)
         self.install(modules)
@@ -251,7 +253,7 @@ class Broker:
     def _on_link_up(self, neighbour: Neighbour, kind: LinkKind, now_s: float) -> list[Effect]:
         effects = self._performed(self.routing.link_up(neighbour, kind), now_s)
         # Behind the tables: a check says that they have arrived.
-        if kind is not LinkKind.PRIMARY:
+        if self.routing.neighbours.get(neighbour, kind) is not LinkKind.PRIMARY:
             return effects
         return [*effects, *self._parts_of(neighbour).link_up(neighbour)]
 
@@ -296,6 +298,8 @@ class Broker:
 
     def _why_not_now(self, message: Message, hop: LocalClient | Module) -> str | None:
         """Why a client cannot move at present (E4 in overlay/epochs/epoch_routing.py)."""
+        if self.structure is not None and isinstance(message, Depart | Pause | Sweep):
+            return self.structure.why_no_moves
         if self.epochs is None or not self.epochs.is_changing:
             return None
         is_move = isinstance(message, Sweep)

@@ -59,10 +59,16 @@ class Place:
     """The lane of all its links."""
 
     @classmethod
-    def of(cls, broker: str, neighbours: Iterable[str], lane: int = 0) -> Place:
+    def of(
+        cls,
+        broker: str,
+        neighbours: Iterable[str],
+        lane: int = 0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Place:
         """A place with primary links only."""
         links = {Neighbour(name, lane): LinkKind.PRIMARY for name in sorted(neighbours)}
-        return cls(broker, links, lane=lane)
+        return cls(broker, links, settings=settings or {}, lane=lane)
 
 
 class Confirm(msgspec.Struct, frozen=True):
@@ -217,6 +223,21 @@ class Routing(Protocol):
 
     def check(self) -> None:
         """Assert the numbered invariants of the tables."""
+        ...
+
+
+@runtime_checkable
+class Structured(Protocol):
+    """A router whose links follow from a structure (overlay/clusters/).
+
+    They may form cycles.  Clients cannot move, and the network cannot change its shape.
+    """
+
+    why_no_moves: str
+    """What a client is told that wants to move."""
+
+    def why_not_linked(self, broker: str) -> str | None:
+        """Why a link with this broker is refused; None if it is a part of the structure."""
         ...
 
 

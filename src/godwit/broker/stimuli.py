@@ -50,6 +50,10 @@ class LinkKind(Enum):
     SOFT = "soft"
     """A shortcut for publications; it may be closed at any time."""
 
+    CROSS = "cross"
+    """Like a primary link, beside a tree of those: what has to reach every broker exactly once,
+    as names and gaps, does not travel on it."""
+
 
 @final
 class Started(msgspec.Struct, frozen=True):

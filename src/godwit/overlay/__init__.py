@@ -5,6 +5,7 @@ link_states.py     what a broker knows of the links of all others
 link_waves.py      waves over all links, to learn what every broker knows
 link_proposals.py  which new links are taken in: none that would close a cycle
 tree/              routing in a tree, with advertisements and covering
+clusters/          routing in clusters and rings, over two links at most
 epochs/            a network that changes its shape while it runs
 
 A routing strategy is a folder, an implementation of `broker.routing.Routing`, and a line in
@@ -16,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from godwit.broker.routing import Place, Routing
+from godwit.broker.routing import Place, Routing, Structured
 from godwit.errors import UsageError
+from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.overlay.tree.tree_routing import TreeRouting
 
 #: Makes the router of one broker.
@@ -34,3 +36,9 @@ def overlay(name: str) -> Overlay:
         return OVERLAYS[name]
     except KeyError:
         raise UsageError(f"no overlay {name!r}; choose from {sorted(OVERLAYS)}") from None
+
+
+def make_router(place: Place, make: Overlay) -> Routing:
+    """The router of one broker; it can be given another shape, unless it has a structure."""
+    routing = make(place)
+    return routing if isinstance(routing, Structured) else EpochRouting(place, make, overlay)

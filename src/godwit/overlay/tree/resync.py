@@ -97,10 +97,14 @@ class Resync:
                 sends.append(Send(neighbour, ResyncDone(scope=scope)))
         return sends
 
+    def behind(self, neighbour: Neighbour) -> list[Neighbour]:
+        """Neighbours whose tables are sent on to this one."""
+        return [other for other in self._heard if other != neighbour]
+
     def _known_for(self, neighbour: Neighbour) -> ResyncScope:
         if not self.clients_are_back:
             return ResyncScope.NOT_ALL
-        others = [heard for other, heard in self._heard.items() if other != neighbour]
+        others = (self._heard[other] for other in self.behind(neighbour))
         known = min(others, default=ResyncScope.SUBSCRIPTIONS_TOO)
         if self._heard[neighbour] is ResyncScope.NOT_ALL:
             return min(known, ResyncScope.ADVERTISEMENTS)

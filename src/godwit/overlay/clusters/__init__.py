@@ -1,0 +1,8 @@
+"""Routing in clusters and rings of brokers (cluster-based publish/subscribe).
+
+cluster_structure.py   which broker is in which cluster and ring, from n and m
+cluster_traffic.py     what a number of clusters costs, and the number that costs least
+cluster_routing.py     the router: ring phase, cluster phase, links
+subscription_lists.py  LocalSubscriptionList and ClusterSubscriptionList
+cluster_resync.py      what brokers exchange when a link comes up or a broker restarts
+"""

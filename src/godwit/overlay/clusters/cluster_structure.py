@@ -1,0 +1,126 @@
+"""Clusters and rings: which broker is linked with which, from n brokers and m clusters.
+
+Paper    Cluster-based pub/sub (document 003), section 2.
+Words    ClusterBrokerList -> mates; RingBrokerList -> ring.
+
+    cluster 1   B1  B2  B3      brokers of a cluster (a row) are all linked with each other
+    cluster 2   B4  B5  B6      a ring (a column) has one broker of every cluster, all linked
+    cluster 3   B7  B8  B7      the last ring uses a broker of the smaller cluster twice
+
+Every broker is reached from every other over two links at most: along the sender's ring, then
+within the cluster.
+
+Departs  1. The paper leaves the forming of clusters to another paper.  Here they follow from the
+            order of the brokers; their sizes differ by one where m does not divide n.
+         2. The backbone is ours: the links of the first ring with its first broker, and those of
+            the first broker of each cluster with its mates.  They are a tree, on which travels what
+            has to reach every broker exactly once: the names of clients, and gaps.
+
+S1  A broker is in one cluster, and in one ring or more; it publishes in the first of them.
+S2  The links of the backbone are links of rings and clusters, and form a tree of all brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any
+
+from godwit.errors import UsageError
+from godwit.overlay.topology import Topology, topology
+
+
+@dataclass(frozen=True)
+class ClusterStructure:
+    clusters: tuple[tuple[str, ...], ...]
+    """The brokers of each cluster; the larger clusters come first."""
+
+    @cached_property
+    def _place_of(self) -> dict[str, tuple[int, int]]:
+        """The cluster of each broker, and its number there."""
+        return {
+            broker: (cluster, number)
+            for cluster, brokers in enumerate(self.clusters)
+            for number, broker in enumerate(brokers)
+        }
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        return tuple(broker for brokers in self.clusters for broker in brokers)
+
+    def cluster_of(self, broker: str) -> int:
+        """The number of its cluster, from 0."""
+        return self._place(broker)[0]
+
+    def _place(self, broker: str) -> tuple[int, int]:
+        try:
+            return self._place_of[broker]
+        except KeyError:
+            raise UsageError(
+                f"broker {broker} is in no cluster; there are {', '.join(self.brokers)}"
+            ) from None
+
+    def mates(self, broker: str) -> tuple[str, ...]:
+        """The other brokers of its cluster (ClusterBrokerList)."""
+        cluster = self.clusters[self.cluster_of(broker)]
+        return tuple(other for other in cluster if other != broker)
+
+    @cached_property
+    def rings(self) -> tuple[tuple[str, ...], ...]:
+        """One broker of each cluster; every broker is in one of them at least."""
+        return tuple(
+            tuple(brokers[number % len(brokers)] for brokers in self.clusters)
+            for number in range(len(self.clusters[0]))
+        )
+
+    def ring(self, broker: str) -> tuple[str, ...]:
+        """Where it publishes: one broker of every other cluster (RingBrokerList, S1)."""
+        cluster, number = self._place(broker)
+        ring = self.rings[number]
+        return (*ring[:cluster], *ring[cluster + 1 :])
+
+    def links(self, broker: str) -> tuple[str, ...]:
+        """All brokers that it is linked with: its mates, and those of all its rings."""
+        return self.topology.neighbours(broker)
+
+    @cached_property
+    def topology(self) -> Topology:
+        groups = (*self.clusters, *self.rings)
+        links = (pair for group in groups for pair in combinations(group, 2))
+        return topology(self.brokers, links)
+
+    @cached_property
+    def backbone(self) -> Topology:
+        """The tree for what has to reach every broker exactly once (S2)."""
+        heads = [brokers[0] for brokers in self.clusters]
+        links = [(heads[0], head) for head in heads[1:]]
+        links += [(brokers[0], other) for brokers in self.clusters for other in brokers[1:]]
+        return topology(self.brokers, links)
+
+
+def arrange(brokers: Sequence[str], clusters: int) -> ClusterStructure:
+    """Divide brokers into clusters, in their order, of sizes that differ by one at most."""
+    if not 1 <= clusters <= len(brokers):
+        raise UsageError(
+            f"{clusters} clusters of {len(brokers)} brokers: there is at least one cluster, and no"
+            " more clusters than brokers"
+        )
+    size, larger = divmod(len(brokers), clusters)
+    ends = [(size + 1) * min(c, larger) + size * max(c - larger, 0) for c in range(clusters + 1)]
+    return ClusterStructure(tuple(tuple(brokers[a:b]) for a, b in pairwise(ends)))
+
+
+def cluster_settings(brokers: Sequence[str], clusters: int) -> dict[str, Any]:
+    """The settings from which each broker finds its place (`Place.settings`)."""
+    return {"brokers": tuple(brokers), "clusters": clusters}
+
+
+def structure_of(settings: Mapping[str, Any]) -> ClusterStructure:
+    """The structure that these settings say."""
+    if "brokers" not in settings or "clusters" not in settings:
+        raise UsageError(
+            "the overlay `clusters` needs the names of all brokers and the number of clusters"
+        )
+    return arrange(settings["brokers"], settings["clusters"])

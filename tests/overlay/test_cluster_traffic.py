@@ -1,0 +1,56 @@
+"""The number of clusters with the least traffic: test vector 12, and the equation by search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from godwit.errors import UsageError
+from godwit.overlay.clusters.cluster_traffic import ClusterLoad
+
+VECTOR_12 = ClusterLoad(brokers=100, publications=100, subscriptions=50, matching_ratio=0.5)
+
+loads = st.builds(
+    ClusterLoad,
+    brokers=st.integers(1, 200),
+    publications=st.floats(0, 1_000),
+    subscriptions=st.floats(0, 1_000),
+    matching_ratio=st.floats(0, 1),
+)
+
+
+def test_vector_12() -> None:
+    assert VECTOR_12.optimum == 10
+    assert VECTOR_12.best_clusters == 10
+    assert VECTOR_12.traffic(10) == 5_850
+
+
+def test_more_popular_means_more_clusters() -> None:
+    assert replace(VECTOR_12, subscriptions=200).optimum > VECTOR_12.optimum
+    assert replace(VECTOR_12, matching_ratio=0.9).optimum > VECTOR_12.optimum
+    assert replace(VECTOR_12, publications=400).optimum < VECTOR_12.optimum
+
+
+def test_if_all_brokers_get_everything_each_is_a_cluster() -> None:
+    assert replace(VECTOR_12, matching_ratio=1.0).best_clusters == 100
+    assert replace(VECTOR_12, publications=0.0).best_clusters == 100
+
+
+def test_without_subscriptions_there_is_one_cluster() -> None:
+    assert replace(VECTOR_12, subscriptions=0.0).best_clusters == 1
+
+
+@given(loads)
+def test_no_other_number_has_less_traffic(load: ClusterLoad) -> None:
+    best = load.traffic(load.best_clusters)
+    assert all(best <= load.traffic(m) + 1e-6 for m in range(1, load.brokers + 1))
+
+
+def test_a_load_that_cannot_be_is_refused() -> None:
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        replace(VECTOR_12, matching_ratio=1.5)
+    with pytest.raises(UsageError, match="negative"):
+        replace(VECTOR_12, publications=-1)

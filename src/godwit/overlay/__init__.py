@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from godwit.broker.routing import Place, Routing, Structured
 from godwit.errors import UsageError
+from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.overlay.tree.tree_routing import TreeRouting
 
@@ -28,6 +29,7 @@ Overlay: TypeAlias = Callable[[Place], Routing]
 #: Overlays by the name in network files and on the command line.
 OVERLAYS: Mapping[str, Overlay] = {
     "tree": TreeRouting,
+    "clusters": ClusterRouting,
 }
 
 

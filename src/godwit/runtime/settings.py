@@ -229,6 +229,8 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
+        if self.overlay == "clusters":
+            raise UsageError("the overlay `clusters` runs in the simulator only, not live yet")
         for service in self.services.tables:
             _check_address(f"[services.{service}]: listen", self.services.listen(service))
         for url in (self.datacluster, self.coordinator):

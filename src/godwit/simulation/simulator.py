@@ -29,9 +29,7 @@ from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkDown, LinkKind, LinkUp, LocalClient, Neighbour
 from godwit.errors import UsageError
-from godwit.overlay import Overlay
-from godwit.overlay import overlay as find_overlay
-from godwit.overlay.epochs.epoch_routing import EpochRouting
+from godwit.overlay import Overlay, make_router
 from godwit.overlay.topology import Topology, topology
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.agenda import Action, Agenda
@@ -53,6 +51,9 @@ from godwit.simulation.wires import Wire
 #: How often a broker that is about to leave is looked at, at least.
 IDLE_POLL_S = 0.001
 
+#: The tree has none.
+NO_SETTINGS: Mapping[str, Any] = {}
+
 #: Makes the modules of a broker, by its name.
 Modules: TypeAlias = Callable[[str], Sequence[PolicyModule]]
 
@@ -68,6 +69,7 @@ class Simulator:
         *,
         seed: int,
         overlay: Overlay = TreeRouting,
+        settings: Mapping[str, Any] = NO_SETTINGS,
         modules: Modules = no_modules,
         resources: BrokerResources | Mapping[str, BrokerResources] = DEFAULT_RESOURCES,
         link: LinkOptions = DEFAULT_LINK,
@@ -75,7 +77,10 @@ class Simulator:
         observers: Iterable[Observer] = (),
         check: bool = True,
     ) -> None:
-        """`check` asserts the brokers' invariants after every step; benchmarks switch it off."""
+        """`settings` are those of the overlay.
+
+        `check` asserts the brokers' invariants after every step; benchmarks switch it off.
+        """
         self.topology = topology
         """Changes when brokers and links come and go."""
         self.lane = 0
@@ -86,6 +91,7 @@ class Simulator:
         self.clients: dict[str, SimulatedClient] = {}
         self._random = Random(seed)
         self._overlay = overlay
+        self._settings = settings
         self._modules = modules
         self._resources = resources
         self._link = link
@@ -261,10 +267,9 @@ class Simulator:
         bandwidth = self._resources_of(name).output_bandwidth_bytes_s
         return Broker(
             name,
-            routing=EpochRouting(
-                Place.of(name, self.topology.neighbours(name), self.lane),
+            routing=make_router(
+                Place.of(name, self.topology.neighbours(name), self.lane, self._settings),
                 self._overlay,
-                find_overlay,
             ),
             modules=self._modules(name),
             meters=Meters(output_bandwidth_bytes_s=bandwidth, now_s=self.agenda.now_s),

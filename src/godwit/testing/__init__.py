@@ -9,6 +9,7 @@ live_play.py          plays a workload of workloads/ through live brokers
 
 scripts.py            what clients do, in phases, as data; what must be delivered, by brute force
 random_scripts.py     a random script for each seed
+overlay_shapes.py     the same brokers in the shape that an overlay needs
 script_players.py     plays a script in the simulator or through broker processes
 
 random_runs.py        a random simulated run for each seed, checked by the oracle

@@ -17,6 +17,7 @@ from godwit.simulation.oracle import Oracle
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
+from godwit.testing.overlay_shapes import check_is_tree
 from godwit.testing.random_moves import DURATION_S, SETTLE_S, MovingClient
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
 
@@ -26,6 +27,7 @@ MOVE_WITHIN_S = 30.0
 
 def random_membership(seed: int, overlay: Overlay = TreeRouting) -> RandomRun:
     """Build and run the scenario of `seed`, checking invariants after every step."""
+    check_is_tree(overlay, "brokers that join and leave")
     random = Random(seed)
     topology = random_tree(random.randint(2, 6), random)
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()

@@ -28,6 +28,7 @@ from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulated_reshaping import SimulatedReshaping, reshape
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
+from godwit.testing.overlay_shapes import check_is_tree
 from godwit.testing.random_moves import DURATION_S, SETTLE_S, MovingClient
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
 from godwit.testing.table_checks import ClientHoldings, holding_errors
@@ -59,6 +60,7 @@ def random_reshaping(
     seed: int, overlay: Overlay = TreeRouting, *, faults: bool = False
 ) -> ReshapingRun:
     """Build and run the scenario of `seed`, checking invariants after every step."""
+    check_is_tree(overlay, "a network that changes its shape")
     random = Random(f"reshaping {seed}")
     topology = random_tree(random.randint(2, 8), random)
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()

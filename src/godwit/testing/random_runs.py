@@ -20,6 +20,7 @@ from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
+from godwit.testing.overlay_shapes import shape_for
 from godwit.testing.random_content import RandomContent
 
 #: Longer than any message takes in these runs, by a wide margin.
@@ -65,7 +66,8 @@ def random_run(
     """Build and run the scenario of `seed`, checking invariants after every step."""
     random = Random(seed)
     # Small overlays make things meet more often, large ones make them meet later.
-    topology = random_tree(random.randint(2, random.choice((6, brokers_max))), random)
+    tree = random_tree(random.randint(2, random.choice((6, brokers_max))), random)
+    topology, settings = shape_for(overlay, tree, seed=seed)
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
     # Half of the runs are nearly instantaneous, the others slow and far from FIFO across links.
     latency_s_mean = random.choice((0.001, 0.5))
@@ -76,6 +78,7 @@ def random_run(
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=latency_s_mean),
         observers=(oracle, statistics),
         overlay=overlay,
+        settings=settings,
     )
     # Half of the runs have sizes only: nearly every filter covers another.
     content = RandomContent(random.choice((("class", "name", "size"), ("size",))), random)

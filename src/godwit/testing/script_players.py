@@ -17,6 +17,7 @@ from godwit.runtime.settings import network_of
 from godwit.simulation.observers import Observer, Observers
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulator import Simulator
+from godwit.testing.overlay_shapes import shape_for
 from godwit.testing.scripts import (
     AdvertiseStep,
     Pairs,
@@ -66,7 +67,10 @@ class Deliveries(Observer):
 def play_simulated(
     script: Script, *observers: Observer, overlay: Overlay = TreeRouting
 ) -> Simulator:
-    simulator = Simulator(script.topology, seed=script.seed, observers=observers, overlay=overlay)
+    topology, settings = shape_for(overlay, script.topology, seed=script.seed)
+    simulator = Simulator(
+        topology, seed=script.seed, observers=observers, overlay=overlay, settings=settings
+    )
     actors = {
         name: _SimulatedActor(simulator.client(name, at=at))
         for name, at in script.broker_of.items()

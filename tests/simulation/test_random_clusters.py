@@ -1,0 +1,199 @@
+"""Random runs in clusters: the same clients and actions as in random trees, the same promise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from tests.sweeps import seeds
+
+from godwit.broker.effects import Send
+from godwit.broker.routing import Answer
+from godwit.broker.stimuli import Hop, Neighbour, Received
+from godwit.content.filters import Filter
+from godwit.content.messages import (
+    Message,
+    Publication,
+    Subscription,
+    SubscriptionId,
+    Unsubscription,
+)
+from godwit.errors import UsageError
+from godwit.overlay.clusters.cluster_routing import Answers, ClusterRouting
+from godwit.overlay.clusters.cluster_structure import arrange, cluster_settings
+from godwit.overlay.clusters.cluster_traffic import ClusterLoad
+from godwit.simulation.observers import Observer
+from godwit.simulation.oracle import Oracle
+from godwit.simulation.simulator import Simulator
+from godwit.testing import (
+    Deliveries,
+    expected_deliveries,
+    play_simulated,
+    random_membership,
+    random_moves,
+    random_run,
+    random_script,
+)
+
+SEEDS = seeds(50, whole=1_000)
+SEEDS_PER_TEST = 25
+SCRIPTS = seeds(20, whole=1_000)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
+def test_random_clusters_deliver_exactly_what_was_asked_for(first: int) -> None:
+    deliveries = 0
+    for seed in range(first, first + SEEDS_PER_TEST):
+        run = random_run(seed, ClusterRouting)
+        assert run.is_flawless, f"replay with: godwit replay {seed} --overlay clusters\n{run}"
+        deliveries += run.statistics.deliveries
+    assert deliveries > 0, "a run without deliveries proves nothing"
+
+
+class Hops(Observer):
+    def __init__(self) -> None:
+        self.found: Counter[int] = Counter()
+
+    def on_delivered(
+        self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
+    ) -> None:
+        self.found[hops] += len(clients)
+
+
+def test_trees_and_clusters_deliver_the_same_in_the_same_order() -> None:
+    hops = Hops()
+    for seed in range(SCRIPTS):
+        script, in_tree, in_clusters = random_script(seed), Deliveries(), Deliveries()
+        oracle = Oracle(settle_s=60.0)
+        play_simulated(script, in_tree)
+        play_simulated(script, in_clusters, oracle, hops, overlay=ClusterRouting)
+        oracle.finish(0.0)
+
+        assert in_clusters.by_pair == in_tree.by_pair == expected_deliveries(script), seed
+        assert oracle.is_satisfied, f"{seed}: {oracle.violations}"
+    assert set(hops.found) == {0, 1, 2}, "two links between brokers at most, and some need both"
+
+
+class Traffic(Observer):
+    """Counts what brokers receive from each other."""
+
+    def __init__(self) -> None:
+        self.publications = self.subscriptions = 0
+
+    def on_handled(self, broker: str, received: Received, done_s: float) -> None:
+        if isinstance(received.last_hop, Neighbour):
+            self.publications += isinstance(received.message, Publication)
+            self.subscriptions += isinstance(received.message, Subscription)
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 3, 4, 6, 12])
+@pytest.mark.parametrize("matching_ratio", [0, 1])
+def test_the_traffic_is_that_of_the_equation(clusters: int, matching_ratio: int) -> None:
+    """Exact where every broker has a matching subscription, and where none has."""
+    brokers = [f"B{number}" for number in range(12)]
+    traffic = Traffic()
+    simulator = Simulator(
+        arrange(brokers, clusters).topology,
+        seed=1,
+        overlay=ClusterRouting,
+        settings=cluster_settings(brokers, clusters),
+        observers=(traffic,),
+    )
+    for number, broker in enumerate(brokers):
+        subscriber = simulator.client(f"s{number}", at=broker)
+        subscriber.subscribe(Filter.parse(f"a = {matching_ratio}"))
+    publishers = [simulator.client(f"p{number}", at=at) for number, at in enumerate(brokers)]
+    advertised = [(each, each.advertise(Filter.parse("a is present"))) for each in publishers]
+    simulator.run()
+    for publisher, advertisement in advertised:
+        publisher.publish(advertisement, {"a": 1})
+    simulator.run()
+
+    load = ClusterLoad(12, publications=12, subscriptions=12, matching_ratio=matching_ratio)
+    assert traffic.publications + traffic.subscriptions == load.traffic(clusters)
+    entries = [node.broker.routing.subscription_count for node in simulator.brokers.values()]
+    assert entries == [12 // clusters] * 12, "a broker has the subscriptions of its cluster only"
+
+
+# -- broken routers ----------------------------------------------------------------------------
+
+
+def is_sending(answer: Answer, kind: type[Message]) -> bool:
+    return isinstance(answer, Send) and isinstance(answer.message, kind)
+
+
+class UnsubscribesFirst(ClusterRouting):
+    """Withdraws a subscription before those that it covered are with the mates."""
+
+    def _on_unsubscription(self, id: SubscriptionId, last_hop: Hop) -> Answers:
+        answers = super()._on_unsubscription(id, last_hop)
+        return sorted(answers, key=lambda a: not is_sending(a, Unsubscription))
+
+
+class ForgetsTheCovered(ClusterRouting):
+    """Does not send what a subscription covered when that goes."""
+
+    def _on_unsubscription(self, id: SubscriptionId, last_hop: Hop) -> Answers:
+        answers = super()._on_unsubscription(id, last_hop)
+        return [a for a in answers if not is_sending(a, Subscription)]
+
+
+class ConfirmsAtOnce(ClusterRouting):
+    """Says that a subscription is in effect before the mates have it."""
+
+    def _on_subscription(self, subscription: Subscription, last_hop: Hop) -> Answers:
+        answers = super()._on_subscription(subscription, last_hop)
+        entry = None if isinstance(last_hop, Neighbour) else self._local.get(subscription.id)
+        return answers if entry is None or entry.in_effect else [*answers, self._confirm(entry)]
+
+
+class SkipsOneOfTheRing(ClusterRouting):
+    """Does not publish to one broker of its ring."""
+
+    def destinations(
+        self, publication: Publication, last_hop: Hop, hops: int, now_s: float
+    ) -> dict[Hop, None]:
+        found = super().destinations(publication, last_hop, hops, now_s)
+        return {hop: None for hop in found if hop != next(iter(self._ring), None)}
+
+
+class PassesOnWithinTheCluster(ClusterRouting):
+    """Matches what comes from a mate for the other mates once more."""
+
+    def destinations(
+        self, publication: Publication, last_hop: Hop, hops: int, now_s: float
+    ) -> dict[Hop, None]:
+        found = super().destinations(publication, last_hop, hops, now_s)
+        wanting = found | self._cluster.brokers_wanting(publication)
+        wanting.pop(last_hop, None)
+        return wanting
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        UnsubscribesFirst,
+        ForgetsTheCovered,
+        ConfirmsAtOnce,
+        SkipsOneOfTheRing,
+        PassesOnWithinTheCluster,
+    ],
+)
+def test_random_clusters_notice_a_broken_router(broken: type[ClusterRouting]) -> None:
+    """The runs above prove nothing unless they can fail."""
+    for seed in range(150):
+        try:
+            run = random_run(seed, broken)
+        except AssertionError:
+            return  # An invariant was quicker than the oracle.
+        if not run.is_flawless:
+            return
+    pytest.fail(f"150 random runs did not notice that a router {broken.__doc__}")
+
+
+def test_what_clusters_cannot_do_yet_is_said() -> None:
+    with pytest.raises(UsageError, match="clients that move: not in the overlay `clusters`"):
+        random_moves(1, ClusterRouting)
+    with pytest.raises(UsageError, match="brokers that join and leave"):
+        random_membership(1, ClusterRouting)

@@ -128,3 +128,46 @@ def test_a_neighbour_that_was_known_by_its_address_is_back_under_its_name() -> N
     assert check == ("B3", PartCheck(origin="B2", number=1))
     answers = b2.handle(PartChecked(origin="B2", number=1), B3)
     assert told(answers) == [("godwit://somewhere", 3, True)]
+
+
+# -- cross links -------------------------------------------------------------------------------
+
+
+def test_a_gap_behind_a_cross_link_floods_the_tree_and_ends_with_that_link() -> None:
+    b2 = Parts("B2", [B1], cross_links=[B3])
+    answers = b2.link_down(B3, LOSS)
+    assert sent(answers) == [("B1", LOST)]
+    assert told(answers) == [("B3", 3, False)]
+
+    answers = b2.link_up(B3, is_cross=True)
+    assert [to for to, _ in sent(answers)] == ["B3", "B3"]
+    check = PartCheck(origin="B2", number=1)
+    assert sent(answers)[1] == ("B3", check)
+
+    answers = b2.handle(PartChecked(origin="B2", number=1), B3)
+    assert sent(answers) == [("B1", RETURNED)]
+    assert told(answers) == [("B3", 3, True)]
+
+
+def test_a_check_over_a_cross_link_goes_no_further() -> None:
+    b3 = Parts("B3", [B1, B4], cross_links=[Neighbour("B2")])
+    check = PartCheck(origin="B2", number=1)
+    assert sent(b3.handle(check, Neighbour("B2"))) == [("B2", PartChecked(origin="B2", number=1))]
+    assert [to for to, _ in sent(b3.handle(check, B4))] == ["B1"], "on the tree it does"
+
+
+def test_a_broker_that_is_lost_over_one_link_does_not_end_the_gap_over_another() -> None:
+    """B2 has given up B3: what B2 sends it is missing, though others are linked with it."""
+    b3 = Parts("B3", [B1], cross_links=[])
+    assert sent(b3.handle(LOST, B1)) == [], "no check: G4 holds in trees only"
+    b4 = Parts("B4", [B1], cross_links=[])
+    b4.handle(LOST, B1)
+    assert sent(b4.link_up(B3, is_cross=True)) == []
+    assert told(b4.handle(RETURNED, B1)) == [("B3", 3, True)]
+
+
+def test_what_is_missing_is_not_told_over_a_cross_link() -> None:
+    b2 = Parts("B2", [B1], cross_links=[])
+    b2.handle(LOST, B1)
+    assert sent(b2.link_up(B4, is_cross=True)) == []
+    assert sent(b2.link_restarted(B4)) == []

@@ -164,7 +164,7 @@ def test_what_is_not_advertised_is_not_published(url: str) -> None:
         ),
         pytest.param(("broker", "--id", "B1", "--log-level", "loud"), "loud", id="no level"),
         pytest.param(("broker", "--id", "B1", "--link", "B2"), "B2", id="no neighbour"),
-        pytest.param(("replay", "7", "--overlay", "ring"), "['tree']", id="no overlay"),
+        pytest.param(("replay", "7", "--overlay", "ring"), "['clusters', 'tree']", id="no overlay"),
         pytest.param(("explain", "n >> 5", "[n,1]"), "column 4", id="nothing to explain"),
     ],
 )
@@ -236,6 +236,18 @@ def test_a_network_file_is_run_and_simulated(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for words in ("publications", "every one", "delay, ms", "moves of publishers", "B1", "B3"):
         assert words in done.stdout
+
+
+def test_clusters_are_printed_and_simulated(tmp_path: Path) -> None:
+    path = tmp_path / "net.toml"
+    printed = run("topology", "clusters", "--brokers", "12", "--clusters", "3")
+    assert printed.returncode == 0, printed.stderr
+    assert 'overlay = "clusters"\nclusters = 3\n' in printed.stdout
+    path.write_text(printed.stdout)
+
+    done = run("simulate", str(path), "--minutes", "1.5")
+    assert done.returncode == 0, done.stderr
+    assert "every one" in done.stdout
 
 
 # -- plays -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import uvloop
 from tests.simulation.test_random_trees import ForgetsEarlierInterest, NeverTakesBack, SendsBack
 from tests.sweeps import seeds
 
+from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.oracle import Oracle
 from godwit.testing import (
@@ -19,6 +20,7 @@ from godwit.testing import (
 
 SEEDS = seeds(5, whole=20)
 HURRIED_SEEDS = seeds(2, whole=6)
+CLUSTER_SEEDS = seeds(2, whole=12)
 
 
 def brokers(seed: int) -> int:
@@ -52,6 +54,24 @@ def test_what_overtakes_each_other_in_processes_is_what_the_oracle_allows(seed: 
 
     replay = f"replay with: pytest tests/parity -k 'oracle and [{seed}]'"
     assert oracle.is_satisfied, f"{replay}\n{oracle.violations}"
+    assert oracle.deliveries > 20, "a script without deliveries proves nothing"
+
+
+@pytest.mark.parametrize("seed", range(200, 200 + CLUSTER_SEEDS))
+def test_processes_in_clusters_deliver_what_brute_force_says(seed: int) -> None:
+    """Every other script is hurried: then the oracle says what is right."""
+    is_quiet = seed % 2 == 0
+    script = random_script(seed, brokers=4 + seed % 3, is_quiet=is_quiet)
+    oracle, live = Oracle(settle_s=60.0), Deliveries()
+
+    codes = uvloop.run(play_live(script, oracle, live, overlay=ClusterRouting))
+    oracle.finish(0.0)
+
+    replay = f"replay with: pytest tests/parity -k 'clusters and [{seed}]'"
+    assert oracle.is_satisfied, f"{replay}\n{oracle.violations}"
+    if is_quiet:
+        assert live.by_pair == expected_deliveries(script), replay
+    assert set(codes.values()) == {0}, replay
     assert oracle.deliveries > 20, "a script without deliveries proves nothing"
 
 

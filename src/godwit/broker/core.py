@@ -140,8 +140,7 @@ class Broker:
         self.meters = meters or Meters(output_bandwidth_bytes_s=float("inf"))
         self.delays = Delays()
         self.modules: dict[str, PolicyModule] = {}
-        primary = [link for link, kind in routing.neighbours.items() if kind is LinkKind.PRIMARY]
-        self.parts = Parts(name, primary, tables_are_complete=lambda: routing.is_complete)
+        self.parts = _parts(name, routing)
         """Of the epoch in use."""
         self._parts_by_lane: dict[int, Parts] = {}
         """Of other epochs, during a change of the network's shape."""
@@ -253,9 +252,11 @@ class Broker:
     def _on_link_up(self, neighbour: Neighbour, kind: LinkKind, now_s: float) -> list[Effect]:
         effects = self._performed(self.routing.link_up(neighbour, kind), now_s)
         # Behind the tables: a check says that they have arrived.
-        if self.routing.neighbours.get(neighbour, kind) is not LinkKind.PRIMARY:
+        kind = self.routing.neighbours.get(neighbour, kind)
+        if kind is LinkKind.SOFT:
             return effects
-        return [*effects, *self._parts_of(neighbour).link_up(neighbour)]
+        is_cross = kind is LinkKind.CROSS
+        return [*effects, *self._parts_of(neighbour).link_up(neighbour, is_cross=is_cross)]
 
     def _on_link_down(self, neighbour: Neighbour, loss: Loss | None, now_s: float) -> list[Effect]:
         parts = self._parts_of(neighbour)
@@ -472,3 +473,15 @@ class Broker:
                 return Report(module, request)
             case _:
                 return Submit(module, request)
+
+
+def _parts(name: str, routing: Routing) -> Parts:
+    by_kind: dict[LinkKind, list[Neighbour]] = {kind: [] for kind in LinkKind}
+    for link, kind in routing.neighbours.items():
+        by_kind[kind].append(link)
+    return Parts(
+        name,
+        by_kind[LinkKind.PRIMARY],
+        cross_links=by_kind[LinkKind.CROSS] if isinstance(routing, Structured) else None,
+        tables_are_complete=lambda: routing.is_complete,
+    )

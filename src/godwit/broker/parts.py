@@ -22,6 +22,9 @@ G3  A broker whose own tables are not complete answers no check, and ends no gap
 G4  A broker that hears of itself as lost can be reached in another way.  It checks in the direction
     from which it hears that, and ends the gap: the broker that gave it up may never be its
     neighbour again.
+G5  In an overlay with cross links a broker that is lost over one link may be there over others,
+    and publications that need that link are missing all the same.  The gap ends when that link is
+    back, and not before (G4 does not hold).  A check over a cross link is for its other end only.
 
 Departs  The papers have no failures.
 """
@@ -81,9 +84,14 @@ class Parts:
         broker: str,
         links: Iterable[Neighbour] = (),
         *,
+        cross_links: Iterable[Neighbour] | None = None,
         tables_are_complete: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`links` are up at the start; only primary links count."""
+        """`links` are up at the start: primary ones, which are a tree.
+
+        `cross_links` are there as well in an overlay that has such; then each link is missed by
+        itself (G5).
+        """
         self.missing: dict[PartKey, MissingPart] = {}
         self.gaps: Counter[str] = Counter()
         """Gaps since the start, by the broker that was lost."""
@@ -91,6 +99,8 @@ class Parts:
         self._tables_are_complete = tables_are_complete
         self._is_recovering = False
         self._links = set(links)
+        self._cross_links = set(cross_links or ())
+        self._is_tree = cross_links is None
         self._checks: dict[PartCheck, _Check] = {}
         self._held: dict[PartCheck, Neighbour] = {}
         """Checks that wait until the tables of this broker are complete (G3)."""
@@ -105,9 +115,9 @@ class Parts:
 
     # -- links ---------------------------------------------------------------------------------
 
-    def link_up(self, neighbour: Neighbour) -> Answers:
+    def link_up(self, neighbour: Neighbour, *, is_cross: bool = False) -> Answers:
         """Neither side knows the other: one of them may have given up the other."""
-        self._links.add(neighbour)
+        (self._cross_links if is_cross else self._links).add(neighbour)
         answers: Answers = []
         for key, part in self.missing.items():
             if part.direction == neighbour and key.by == self._broker:
@@ -126,9 +136,10 @@ class Parts:
 
     def link_down(self, neighbour: Neighbour, loss: Loss | None) -> Answers:
         """A neighbour is given up, or has left."""
-        if neighbour not in self._links:
+        if neighbour not in self._links | self._cross_links:
             return []
         self._links.discard(neighbour)
+        self._cross_links.discard(neighbour)
         self._checked.discard(neighbour)
         self._held = {check: back for check, back in self._held.items() if back != neighbour}
         answers: Answers = [] if loss is None else self._lose(neighbour, loss)
@@ -198,6 +209,8 @@ class Parts:
 
     def _tell_all(self, neighbour: Neighbour) -> Answers:
         """Send a neighbour the parts that are not in its own direction."""
+        if neighbour in self._cross_links:
+            return []
         parts = self.missing.values()
         return [Send(neighbour, part.message) for part in parts if part.direction != neighbour]
 
@@ -213,7 +226,8 @@ class Parts:
         return [
             part
             for part in self.missing.values()
-            if part.direction == neighbour or part.message.broker == neighbour.name
+            if part.direction == neighbour
+            or (self._is_tree and part.message.broker == neighbour.name)
         ]
 
     def _check(self, neighbour: Neighbour) -> Answers:
@@ -250,7 +264,7 @@ class Parts:
             answers = self._enter(message, neighbour)
             if message.broker == neighbour.name:  # It had given up this broker.
                 answers += self._doubt(neighbour)
-        if message.broker == self._broker:  # G4
+        if message.broker == self._broker and self._is_tree:  # G4
             self.missing[_key(message)].in_doubt = True
             answers += self._check(neighbour)
         return answers
@@ -271,7 +285,7 @@ class Parts:
         return [Send(link, message) for link in sorted(self._links) if link != last_hop]
 
     def _on_check(self, check: PartCheck, back: Neighbour) -> Answers:
-        others = self._links - {back}
+        others = set() if back in self._cross_links else self._links - {back}
         if not others:
             return [Send(back, _checked(check))]
         self._checks[check] = _Check(back, others)

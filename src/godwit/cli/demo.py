@@ -13,6 +13,7 @@ from godwit.cli.extras import needs
 from godwit.demos.stocks.stock_scenario import StockScenario
 from godwit.demos.stocks.stocks_demo import DemoResult, play_live, play_simulated, render
 from godwit.errors import UsageError
+from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import balanced_tree
 from godwit.runtime.settings import load_network
 
@@ -115,8 +116,16 @@ def simulate(
         duration_s=minutes * 60.0,
     )
     console = Console()
-    policy = None if network is None else network.placement
-    _show(console, play_simulated(console, shape, scenario, seed=seed, policy=policy))
+    result = play_simulated(
+        console,
+        shape,
+        scenario,
+        seed=seed,
+        policy=None if network is None else network.placement,
+        overlay=overlay_named("tree" if network is None else network.overlay),
+        settings={} if network is None else network.overlay_settings,
+    )
+    _show(console, result)
 
 
 def _show(console: Console, result: DemoResult) -> None:

@@ -21,6 +21,7 @@ from godwit.runtime.deployment import DATACLUSTER, LocalDeployment
 from godwit.runtime.logs import configure
 from godwit.runtime.restarting import RestartLimit
 from godwit.runtime.settings import (
+    CLUSTERS,
     NetworkSettings,
     Table,
     dump_network,
@@ -109,14 +110,14 @@ async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: s
 
 def topology(
     shape: Annotated[
-        str, typer.Argument(help="Shape of the network: tree, chain, star or peer.")
+        str, typer.Argument(help="Shape of the network: tree, chain, star, peer or clusters.")
     ] = "tree",
     brokers: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Number of brokers of a tree, chain or star.")
+        int, typer.Option(min=1, max=10_000, help="Number of brokers; not of `peer`.")
     ] = 7,
     fanout: Annotated[int, typer.Option(min=1, help="Brokers below each broker of a tree.")] = 2,
     clusters: Annotated[
-        int, typer.Option(min=1, max=1_000, help="Number of clusters of `peer`: heads in a chain.")
+        int, typer.Option(min=1, max=1_000, help="Number of clusters of `peer` and `clusters`.")
     ] = 4,
     edges: Annotated[
         int, typer.Option(min=0, max=1_000, help="Edge brokers at each head of `peer`.")
@@ -137,7 +138,13 @@ def topology(
     shown = (
         peer(clusters=clusters, edges=edges) if shape == PEER else _shape(shape, brokers, fanout)
     )
-    network = network_of(shown, host=host, port=port, http_port=http_port)
+    network = network_of(
+        shown,
+        clusters=clusters if shape == CLUSTERS else None,
+        host=host,
+        port=port,
+        http_port=http_port,
+    )
     if balancing:
         network = changed(network, balancing=BalancingSettings())
     network.check_whole()
@@ -148,9 +155,11 @@ def _shape(shape: str, brokers: int, fanout: int) -> Topology:
     match shape:
         case "tree":
             return balanced_tree(brokers, fanout=fanout)
-        case "chain":
+        case "chain" | "clusters":
             return chain(brokers)
         case "star":
             return star(brokers - 1)
         case _:
-            raise UsageError(f"unknown shape {shape!r}; choose from tree, chain, star, {PEER}")
+            raise UsageError(
+                f"unknown shape {shape!r}; choose from tree, chain, star, {PEER}, clusters"
+            )

@@ -13,13 +13,14 @@ from rich.progress import Progress
 from godwit.errors import UsageError
 from godwit.overlay import OVERLAYS, Overlay
 from godwit.overlay import overlay as overlay_named
-from godwit.overlay.tree.tree_routing import TreeRouting
+from godwit.testing.overlay_shapes import check_is_tree, has_clusters
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
 from godwit.testing.random_reshaping import random_reshaping
 from godwit.testing.random_runs import random_run
 from godwit.testing.storms.balancing_storm import balancing_storm
+from godwit.testing.storms.cluster_storm import cluster_storm
 from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
 
@@ -47,16 +48,17 @@ def _scenario(
     if not faults and not balancing:
         run = random_moves if moves else random_run
         return lambda seed: run(seed, strategy)
-    if strategy is not TreeRouting:
-        raise UsageError("--faults and --balancing work with --overlay tree only")
+    if balancing:
+        check_is_tree(strategy, "--balancing")
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
     if faults:
-        return storm
+        return cluster_storm if has_clusters(strategy) else storm
     # Every other run has brokers that crash.
     return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
 
 
 def _reshaping(strategy: Overlay, *, faults: bool) -> Callable[[int], RandomScenario]:
+    check_is_tree(strategy, "--reshaping")
     if not faults:
         return lambda seed: random_reshaping(seed, strategy)
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.

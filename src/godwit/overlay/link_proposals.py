@@ -52,9 +52,13 @@ class LinkStep:
 
 
 class LinkProposals:
-    def __init__(self, states: LinkStates, *, run: str) -> None:
-        """`run` tells the waves of this run of the broker from those of earlier ones."""
+    def __init__(self, states: LinkStates, *, run: str, refuses_cycles: bool = True) -> None:
+        """`run` tells the waves of this run of the broker from those of earlier ones.
+
+        Without `refuses_cycles` every link is taken in: the overlay is not a tree.
+        """
         self._states = states
+        self._refuses_cycles = refuses_cycles
         self._waves = LinkWaves()
         self._run = run
         self._wave_count = 0
@@ -65,8 +69,12 @@ class LinkProposals:
 
     def refusal(self, caller: str) -> str | None:
         """Why a link of this caller is refused at once, if it is."""
-        way = self._states.way(caller)
+        way = self._way(caller)
         return closes_cycle(caller, self._states.broker, way[::-1]) if way else None
+
+    def _way(self, to: str, turn: int = 0) -> list[str]:
+        """The way between the ends of a link that would close a cycle; empty if it is taken in."""
+        return self._states.way(to, turn) if self._refuses_cycles else []
 
     def next_turn(self) -> int:
         """The turn of a link that a caller makes."""
@@ -130,7 +138,7 @@ class LinkProposals:
     def _decide(self, neighbour: str, step: LinkStep) -> None:
         """Take a link that this broker has made into use, or refuse it."""
         here = self._states.broker
-        way = self._states.way(neighbour, self._states.turn_of(neighbour))
+        way = self._way(neighbour, self._states.turn_of(neighbour))
         if way:
             step.refused.append((neighbour, closes_cycle(here, neighbour, way)))
         else:
@@ -149,7 +157,7 @@ class LinkProposals:
             return
         if self._states.status(source) is not LinkStatus.PENDING:
             return
-        way = self._states.way(source, self._states.turn_of(source))
+        way = self._way(source, self._states.turn_of(source))
         if way:
             reason = closes_cycle(source, self._states.broker, way[::-1])
             step.refused.append((source, reason))

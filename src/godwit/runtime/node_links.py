@@ -79,7 +79,12 @@ class NodeLinks:
         self._troubles: dict[str, str] = {}
         """Why the last call has failed, by the name or address that this broker calls."""
         self._states = LinkStates(node.name, self._awaited)
-        self._proposals = LinkProposals(self._states, run=secrets.token_hex(4))
+        self._structure = node.broker.structure
+        self._proposals = LinkProposals(
+            self._states,
+            run=secrets.token_hex(4),
+            refuses_cycles=self._structure is None,
+        )
 
     def _hop(self, name: str) -> Neighbour:
         return Neighbour(name, self.lane)
@@ -105,6 +110,10 @@ class NodeLinks:
         """
         if hello.link is LinkKind.SOFT:
             return 0
+        if self._structure is not None:
+            reason = self._structure.why_not_linked(hello.name)
+            if reason is not None:
+                raise PeerError(reason)
         refusal = self._proposals.refusal(hello.name)
         if refusal is not None:
             raise ClosesCycle(refusal)

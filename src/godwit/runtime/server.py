@@ -27,8 +27,7 @@ from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.errors import UsageError
-from godwit.overlay import overlay
-from godwit.overlay.epochs.epoch_routing import EpochRouting
+from godwit.overlay import make_router, overlay
 from godwit.policies import offload, placement
 from godwit.policies.allocation.cbc import profiling_modules
 from godwit.protocol.addresses import address, url_address, why
@@ -316,8 +315,9 @@ def make_node(
     broker = Broker(
         settings.id,
         # Links are added when they are up.
-        routing=EpochRouting(
-            Place(settings.id, expected=expected), overlay(network.overlay), overlay
+        routing=make_router(
+            Place(settings.id, expected=expected, settings=network.overlay_settings),
+            overlay(network.overlay),
         ),
         modules=modules,
         meters=LiveMeters(

@@ -3,7 +3,7 @@
 A network file is TOML.  `godwit up FILE` runs all of it on this machine, `godwit broker --config
 FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
 
-    overlay = "tree"
+    overlay = "tree"         # or "clusters", with `clusters = 3` and without `links`
 
     [limits]                 # for every broker; all keys are optional
     session_s = 60
@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -52,6 +52,7 @@ from godwit.content.geography import GeoPoint
 from godwit.distribution import install_hint
 from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
+from godwit.overlay.clusters.cluster_structure import cluster_settings, dialled_links
 from godwit.overlay.topology import Topology, topology
 from godwit.policies.allocation.cbc_settings import ProfilingSettings
 from godwit.policies.offload.peer import check_peer
@@ -175,6 +176,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     not limited."""
 
 
+#: The overlay whose links follow from the number of clusters.
+CLUSTERS = "clusters"
+
 #: The settings of a service, which checks them itself.
 Table = dict[Annotated[str, msgspec.Meta(pattern=r"^\w+\Z")], str | int | float | bool]
 
@@ -205,6 +209,9 @@ class ServiceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     broker: Annotated[list[BrokerSettings], msgspec.Meta(min_length=1)]
     overlay: str = "tree"
+    clusters: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """How many clusters there are, if that is the overlay: brokers of the file in their order."""
+
     secret: Text = ""
     """Brokers link only with brokers that have the same one."""
 
@@ -229,8 +236,6 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def __post_init__(self) -> None:
         overlay_named(self.overlay)
-        if self.overlay == "clusters":
-            raise UsageError("the overlay `clusters` runs in the simulator only, not live yet")
         for service in self.services.tables:
             _check_address(f"[services.{service}]: listen", self.services.listen(service))
         for url in (self.datacluster, self.coordinator):
@@ -238,10 +243,11 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 from godwit.http.http_client import server_url  # noqa: PLC0415  Slow, used by few.
 
                 server_url(url)
-        ids = [broker.id for broker in self.broker]
+        ids = self._ids
         if len(set(ids)) != len(ids):
             twice = next(id for id in ids if ids.count(id) > 1)
             raise UsageError(f"two brokers have the id {twice!r}; give each an id of its own")
+        self._link_clusters()
         for broker in self.broker:
             where = f"broker {broker.id!r}"
             host, _ = _check_address(f"{where}: listen", broker.listen)
@@ -263,6 +269,30 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
             )
         if self.balancing is not None:
             self._check_balancing()
+
+    @property
+    def _ids(self) -> list[str]:
+        return [broker.id for broker in self.broker]
+
+    @property
+    def overlay_settings(self) -> dict[str, Any]:
+        """From which a broker finds its place in the overlay."""
+        return {} if self.clusters is None else cluster_settings(self._ids, self.clusters)
+
+    def _link_clusters(self) -> None:
+        """In clusters the links follow from the brokers and the number of clusters."""
+        if (self.overlay == CLUSTERS) != (self.clusters is not None):
+            raise UsageError(
+                f'`overlay = "{CLUSTERS}"` and `clusters`, the number of them, need each other'
+            )
+        if self.clusters is None:
+            return
+        for table in ("placement", "balancing", "profiling"):
+            if getattr(self, table) is not None:
+                raise UsageError(f'[{table}] needs `overlay = "tree"`')
+        dialled = dialled_links({each.id: each.links for each in self.broker}, self.clusters)
+        linked = [msgspec.structs.replace(each, links=dialled[each.id]) for each in self.broker]
+        msgspec.structs.force_setattr(self, "broker", linked)
 
     @property
     def _moves_clients(self) -> str | None:
@@ -337,7 +367,7 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     @property
     def topology(self) -> Topology:
         """The brokers of this file and the links between them."""
-        ids = [broker.id for broker in self.broker]
+        ids = self._ids
         known = set(ids)
         links = [(b.id, to) for b in self.broker for to in b.links if to in known]
         return topology(ids, links)
@@ -398,6 +428,7 @@ def dump_network(network: NetworkSettings) -> str:
     texts = {key: getattr(network, key) for key in ("secret", "datacluster", "coordinator")}
     table: dict[str, object] = {
         "overlay": network.overlay,
+        **({} if network.clusters is None else {"clusters": network.clusters}),
         **{key: text for key, text in texts.items() if text},
     }
     sections = {
@@ -413,11 +444,17 @@ def dump_network(network: NetworkSettings) -> str:
         table["balancing"] = _changes(network.balancing, BalancingSettings())
     if network.profiling is not None:
         table["profiling"] = _changes(network.profiling, ProfilingSettings())
+    without_links = network.clusters is not None  # They follow from it.
     table["broker"] = [
         {
             "id": broker.id,
             "listen": broker.listen,
-            **_changes(broker, BrokerSettings(id=broker.id, listen=broker.listen)),
+            **_changes(
+                broker,
+                BrokerSettings(
+                    id=broker.id, listen=broker.listen, links=broker.links if without_links else []
+                ),
+            ),
         }
         for broker in network.broker
     ]
@@ -425,11 +462,19 @@ def dump_network(network: NetworkSettings) -> str:
 
 
 def network_of(
-    topology: Topology, *, host: str = "127.0.0.1", port: int = 0, http_port: int | None = None
+    topology: Topology,
+    *,
+    clusters: int | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    http_port: int | None = None,
 ) -> NetworkSettings:
-    """A network with these brokers and links, on ports from `port` on; 0 is any free one."""
+    """A network with these brokers and links, on ports from `port` on; 0 is any free one.
+
+    With `clusters` the same brokers in so many clusters, and the links that follow from that.
+    """
     dialled: dict[str, list[str]] = {name: [] for name in topology.brokers}
-    for a, b in sorted(topology.links):
+    for a, b in sorted(topology.links) if clusters is None else ():
         dialled[b].append(a)
     brokers = [
         BrokerSettings(
@@ -440,7 +485,8 @@ def network_of(
         )
         for number, name in enumerate(topology.brokers)
     ]
-    return checked(NetworkSettings(broker=brokers))
+    overlay = "tree" if clusters is None else CLUSTERS
+    return checked(NetworkSettings(broker=brokers, overlay=overlay, clusters=clusters))
 
 
 def _changes(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, object]:

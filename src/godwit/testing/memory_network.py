@@ -35,7 +35,7 @@ from godwit.runtime.admission import Admission
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.dialling import Dialler
 from godwit.runtime.server import make_node
-from godwit.runtime.settings import BrokerSettings, Limits, NetworkSettings, network_of
+from godwit.runtime.settings import BrokerSettings, Limits, network_of
 from godwit.runtime.stopping import STOPPING, hang_up, part_from, say_goodbye
 from godwit.sharing.live_channels import DataCluster, LiveChannels
 from godwit.testing.memory_transport import connect_in_memory
@@ -49,6 +49,7 @@ class MemoryNetwork:
         self,
         topology: Topology = ONE_BROKER,
         *,
+        clusters: int | None = None,
         limits: Limits | None = None,
         modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
         latency_s: Callable[[], float] = lambda: 0.0,
@@ -56,13 +57,16 @@ class MemoryNetwork:
         absent: Collection[str] = (),
         bandwidths_bytes_s: Mapping[str, float] | None = None,
     ) -> None:
-        """`latency_s` returns how long what is written next takes to be read.
+        """With `clusters` the brokers of the topology are in so many clusters.
+
+        `latency_s` returns how long what is written next takes to be read.
 
         `cluster` is where the brokers find channels.  Brokers that are `absent` at the start are
         started with `restart`; the others wait for them, as they do for a process that starts late.
         `bandwidths_bytes_s` are the output bandwidths by which brokers measure their load.
         """
-        brokers = network_of(topology).broker
+        network = network_of(topology, clusters=clusters)
+        brokers = network.broker
         if bandwidths_bytes_s is not None:
             brokers = [
                 replace(each, output_bandwidth_bytes_s=bandwidths_bytes_s[each.id])
@@ -70,7 +74,7 @@ class MemoryNetwork:
                 else each
                 for each in brokers
             ]
-        self._network = NetworkSettings(broker=brokers, limits=limits or Limits())
+        self._network = replace(network, broker=brokers, limits=limits or Limits())
         self.nodes: dict[str, BrokerNode] = {}
         """Running brokers by name, to look into."""
         self._modules = modules

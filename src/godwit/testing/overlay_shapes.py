@@ -27,13 +27,14 @@ def shape_for(overlay: Overlay, tree: Topology, *, seed: int) -> OverlayShape:
     """A tree as it is, or its brokers in clusters; the seed says how many."""
     if not has_clusters(overlay):
         return OverlayShape(tree, {})
-    clusters = Random(seed).randint(1, len(tree.brokers))
-    return clusters_of(tree, clusters)
-
-
-def clusters_of(tree: Topology, clusters: int) -> OverlayShape:
+    clusters = clusters_for(tree, seed=seed)
     structure = arrange(tree.brokers, clusters)
     return OverlayShape(structure.topology, cluster_settings(tree.brokers, clusters))
+
+
+def clusters_for(tree: Topology, *, seed: int) -> int:
+    """In how many clusters the brokers of a tree are, for this seed."""
+    return Random(seed).randint(1, len(tree.brokers))
 
 
 def check_is_tree(overlay: Overlay, what: str) -> None:

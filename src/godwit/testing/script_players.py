@@ -17,7 +17,7 @@ from godwit.runtime.settings import network_of
 from godwit.simulation.observers import Observer, Observers
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulator import Simulator
-from godwit.testing.overlay_shapes import shape_for
+from godwit.testing.overlay_shapes import clusters_for, has_clusters, shape_for
 from godwit.testing.scripts import (
     AdvertiseStep,
     Pairs,
@@ -108,9 +108,14 @@ class _SimulatedActor:
 # -- live --------------------------------------------------------------------------------------
 
 
-async def play_live(script: Script, *observers: Observer) -> dict[str, int]:
+async def play_live(
+    script: Script, *observers: Observer, overlay: Overlay = TreeRouting
+) -> dict[str, int]:
     """Play through new broker processes; returns their exit codes."""
-    async with Processes(network_of(script.topology)) as running:
+    clusters = None
+    if has_clusters(overlay):
+        clusters = clusters_for(script.topology, seed=script.seed)
+    async with Processes(network_of(script.topology, clusters=clusters)) as running:
         await play_through(running.url, script, *observers)
         return await running.stop()
 

@@ -6,12 +6,15 @@ experiments combine the same parts themselves (simulation/playing.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from godwit.broker.modules import PolicyModule
+from godwit.overlay import Overlay
 from godwit.overlay.topology import Topology, balanced_tree
+from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.observers import Observer
 from godwit.simulation.playing import play
 from godwit.simulation.resources import (
@@ -20,7 +23,7 @@ from godwit.simulation.resources import (
     BrokerResources,
     LinkOptions,
 )
-from godwit.simulation.simulator import Simulator
+from godwit.simulation.simulator import NO_SETTINGS, Simulator
 from godwit.workloads.placement import PlacementSetup, placement_workload
 from godwit.workloads.stocks import StockMarket
 from godwit.workloads.timelines import Join, joins
@@ -62,14 +65,21 @@ class StockScenario:
         *,
         seed: int,
         topology: Topology | None = None,
+        overlay: Overlay = TreeRouting,
+        settings: Mapping[str, Any] = NO_SETTINGS,
         observers: tuple[Observer, ...] = (),
         modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
         check: bool = True,
     ) -> Simulator:
-        """A simulator with everything scheduled; run it a little longer than `duration_s`."""
+        """A simulator with everything scheduled; run it a little longer than `duration_s`.
+
+        `settings` are those of the overlay.
+        """
         simulator = Simulator(
             topology or balanced_tree(self.brokers, fanout=self.fanout),
             seed=seed,
+            overlay=overlay,
+            settings=settings,
             resources=self.resources,
             link=self.link,
             modules=modules,

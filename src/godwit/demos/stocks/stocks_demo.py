@@ -10,10 +10,11 @@ import contextlib
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
+from typing import Any
 
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
@@ -22,12 +23,15 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 
 from godwit.demos.stocks.stock_scenario import StockScenario
+from godwit.overlay import Overlay
 from godwit.overlay.topology import Topology
+from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.policies import placement
 from godwit.policies.placement.settings import PlacementSettings
 from godwit.runtime.processes import Processes
 from godwit.runtime.settings import network_of
 from godwit.simulation.oracle import Oracle, ViolationKind
+from godwit.simulation.simulator import NO_SETTINGS
 from godwit.simulation.statistics import Percentiles, Statistics
 from godwit.testing import live_play
 from godwit.testing.live_play import QUIET_S
@@ -53,6 +57,8 @@ def play_simulated(
     *,
     seed: int,
     policy: PlacementSettings | None = None,
+    overlay: Overlay = TreeRouting,
+    settings: Mapping[str, Any] = NO_SETTINGS,
 ) -> DemoResult:
     """Play the scenario in virtual time, with live progress; `policy` moves publishers."""
     oracle, statistics = Oracle(settle_s=QUIET_S), Statistics()
@@ -61,6 +67,8 @@ def play_simulated(
     simulator = scenario.build(
         seed=seed,
         topology=topology,
+        overlay=overlay,
+        settings=settings,
         modules=placement.modules(policy or "static", seed=seed),
         observers=(oracle, statistics),
     )

@@ -29,7 +29,8 @@ Missing  Clients cannot move to another broker; the network cannot change its sh
          space, and dynamic balancing (section 3), are not there.  See
          docs/decisions/0030-clusters.md.
 Tested   tests/overlay/test_cluster_routing.py: orders and races by hand;
-         tests/simulation/test_random_clusters.py: the random runs of trees.
+         tests/simulation/test_random_clusters.py: the random runs of trees;
+         tests/runtime/test_clusters.py, tests/testing/storms/: live, with failures.
 
 K1  Every link is with a mate, or with a broker of a common ring.
 K2  A broker has subscriptions of its own clients and of its mates, of no others.

@@ -91,6 +91,10 @@ class ClusterStructure:
         links = (pair for group in groups for pair in combinations(group, 2))
         return topology(self.brokers, links)
 
+    def dialled(self, broker: str) -> list[str]:
+        """Of its links those that it makes; the other ends make the others."""
+        return [other for other in self.links(broker) if other < broker]
+
     @cached_property
     def backbone(self) -> Topology:
         """The tree for what has to reach every broker exactly once (S2)."""
@@ -110,6 +114,17 @@ def arrange(brokers: Sequence[str], clusters: int) -> ClusterStructure:
     size, larger = divmod(len(brokers), clusters)
     ends = [(size + 1) * min(c, larger) + size * max(c - larger, 0) for c in range(clusters + 1)]
     return ClusterStructure(tuple(tuple(brokers[a:b]) for a, b in pairwise(ends)))
+
+
+def dialled_links(links: Mapping[str, Sequence[str]], clusters: int) -> dict[str, list[str]]:
+    """For each broker the links that it makes; `links` are those that were given, or none."""
+    structure = arrange(list(links), clusters)
+    for broker, given in links.items():
+        if given and sorted(given) != structure.dialled(broker):
+            raise UsageError(
+                f"broker {broker!r}: the links follow from `clusters`; leave `links` out"
+            )
+    return {broker: structure.dialled(broker) for broker in links}
 
 
 def cluster_settings(brokers: Sequence[str], clusters: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ connections break while clients move.  One seed is one storm.
 storm.py            one storm, from seed to result
 balancing_storm.py  the same with brokers that balance their load
 reshaping_storm.py  a network that changes its shape while brokers fail
+cluster_storm.py    brokers in clusters, some of which fail
 storm_clients.py    clients that publish, subscribe and move, and record what they receive
 fault_injection.py  what fails, and when
 storm_checks.py     what must be true when the network is quiet again

@@ -1,0 +1,225 @@
+"""Live brokers in clusters: links, names, gaps, restarts; B1 B2 B3 is a cluster, B4 B5 B6 one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.asynchronous import until
+from tests.runtime.scenes import numbers, publish, publishing, subscribed
+from tests.runtime.test_gaps import DOWN_S, LIMITS, gap_of
+
+from godwit.broker.stimuli import BuildEpoch, LinkKind, Neighbour
+from godwit.errors import RefusedError, StayedError, UsageError
+from godwit.migration.reshaping import shape_of
+from godwit.overlay.clusters.cluster_structure import arrange
+from godwit.overlay.topology import chain
+from godwit.runtime.settings import dump_network, load_network, network_of
+from godwit.testing.memory_network import MemoryNetwork
+from godwit.testing.virtual_time import run_in_virtual_time
+
+SIX = chain(6)
+STRUCTURE = arrange(SIX.brokers, 2)
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    run_in_virtual_time(asyncio.wait_for(scenario, 600.0))
+
+
+def two_clusters() -> MemoryNetwork:
+    return MemoryNetwork(SIX, clusters=2, limits=LIMITS)
+
+
+# -- links and clients -------------------------------------------------------------------------
+
+
+def test_brokers_dial_their_mates_and_rings() -> None:
+    async def scenario() -> None:
+        async with two_clusters() as network:
+            for name, node in network.nodes.items():
+                linked = {hop.name for hop in node.ports}
+                assert linked == set(STRUCTURE.links(name))
+                kinds = node.broker.routing.neighbours
+                primary = {hop.name for hop, kind in kinds.items() if kind is LinkKind.PRIMARY}
+                assert primary == set(STRUCTURE.backbone.neighbours(name))
+            await until(
+                lambda: all(node.links.status().is_complete for node in network.nodes.values())
+            )
+
+    run(scenario())
+
+
+def test_a_publication_needs_two_links_at_most() -> None:
+    async def scenario() -> None:
+        async with (
+            two_clusters() as network,
+            publishing(network, "B2") as paul,
+            subscribed(network, "B6", "alice") as (_, far),
+            subscribed(network, "B5", "bob") as (_, on_the_ring),
+            subscribed(network, "B1", "carol") as (_, mate),
+            subscribed(network, "B2", "dave") as (_, own),
+        ):
+            await publish(paul, range(3))
+            for events, hops in ((far, 2), (on_the_ring, 1), (mate, 1), (own, 0)):
+                assert [(await anext(events)).hops for _ in range(3)] == [hops] * 3
+
+    run(scenario())
+
+
+def test_a_name_belongs_to_one_session_in_the_network() -> None:
+    async def scenario() -> None:
+        async with two_clusters() as network, network.connect("B3", name="alice"):
+            with pytest.raises(RefusedError, match="alice"):
+                await network.connect("B5", name="alice").__aenter__()
+            async with network.connect("B5", name="bob"):
+                pass
+
+    run(scenario())
+
+
+def test_a_client_cannot_move_and_stays_with_nothing_changed() -> None:
+    async def scenario() -> None:
+        async with (
+            two_clusters() as network,
+            publishing(network, "B2") as paul,
+            subscribed(network, "B6", "alice") as (alice, events),
+        ):
+            for client in (alice, paul):
+                with pytest.raises(StayedError, match="clients cannot move between brokers"):
+                    await client.move(network.url("B1"))
+            await publish(paul, range(3))
+            assert await numbers(events, 3) == [0, 1, 2]
+
+    run(scenario())
+
+
+def test_the_network_cannot_change_its_shape() -> None:
+    async def scenario() -> None:
+        async with two_clusters() as network:
+            shape = shape_of(SIX, 1, {name: network.url(name) for name in SIX.brokers}, follows=0)
+            with pytest.raises(UsageError, match="cannot change its shape"):
+                await network.ask_epoch("B1", BuildEpoch("c1", shape))
+
+    run(scenario())
+
+
+# -- failures ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failing", SIX.brokers)
+def test_a_broker_that_restarts_in_time_loses_nothing(failing: str) -> None:
+    """Its mates keep what it had, and tell it what they have; publications wait for that."""
+
+    async def scenario() -> None:
+        async with (
+            two_clusters() as network,
+            publishing(network, "B2") as paul,
+            publishing(network, "B4", "petra") as petra,
+            subscribed(network, "B6", "alice") as (_, far),
+            subscribed(network, "B1", "bob") as (_, near),
+        ):
+            await publish(paul, range(5))
+            network.crash(failing)
+            publishing_on = asyncio.create_task(publish(paul, range(5, 10)))
+            await asyncio.sleep(1.0)
+            await network.restart(failing)
+            await publishing_on
+            await publish(petra, range(10, 15))
+            for events in (far, near):
+                assert await numbers(events, 15) == list(range(15))
+            assert not paul.gaps.seen
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("failing", ["B1", "B2", "B4"])
+def test_clients_know_of_a_broker_that_was_given_up_until_it_is_back(failing: str) -> None:
+    async def scenario() -> None:
+        async with (
+            two_clusters() as network,
+            publishing(network, "B3") as paul,
+            subscribed(network, "B5", "alice") as (alice, events),
+        ):
+            network.crash(failing)
+            await asyncio.sleep(DOWN_S)
+            assert {gap.broker for gap in paul.gaps.open} == {failing}
+            assert {gap.broker for gap in alice.gaps.open} == {failing}
+            await publish(paul, range(3))
+            assert await numbers(events, 3) == [0, 1, 2], "the other brokers go on"
+
+            await network.restart(failing)
+            for client in (paul, alice):
+                await gap_of(client, failing, is_over=True)
+                await until(lambda client=client: not client.gaps.open)  # type: ignore[misc]
+            async with subscribed(network, failing, "late") as (_, late):
+                await publish(paul, range(3, 6))
+                assert await numbers(late, 3) == [3, 4, 5]
+
+    run(scenario())
+
+
+def test_a_link_of_a_ring_that_is_given_up_alone_is_a_gap() -> None:
+    """Both brokers are there; what B3 publishes does not reach the cluster of B6 meanwhile."""
+
+    async def scenario() -> None:
+        async with (
+            two_clusters() as network,
+            publishing(network, "B3") as paul,
+            subscribed(network, "B5", "alice") as (alice, events),
+        ):
+            for name, other in (("B3", "B6"), ("B6", "B3")):
+                port = network.nodes[name].ports[Neighbour(other)]
+                port.hang_up()
+                network.nodes[name].remove(port, "asleep")
+            await until(lambda: {gap.broker for gap in alice.gaps.open} == {"B3", "B6"})
+            await until(lambda: not alice.gaps.open)  # The dialler makes the link again.
+            await publish(paul, range(3))
+            assert await numbers(events, 3) == [0, 1, 2]
+
+    run(scenario())
+
+
+# -- the file ----------------------------------------------------------------------------------
+
+
+def test_a_network_file_has_the_number_of_clusters_and_no_links(tmp_path: Path) -> None:
+    network = network_of(SIX, clusters=2, port=7400)
+    text = dump_network(network)
+    assert "clusters = 2" in text
+    assert "links" not in text
+    file = tmp_path / "net.toml"
+    file.write_text(text)
+
+    assert load_network(file) == network
+    assert network.topology == STRUCTURE.topology
+    assert network.neighbours(network.of("B2")) == ["B1", "B3", "B5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('overlay = "clusters"', "need each other"),
+        ("clusters = 2", "need each other"),
+        ('overlay = "clusters"\nclusters = 3', "3 clusters of 2 brokers"),
+        ('overlay = "clusters"\nclusters = 0', "clusters"),
+        ('overlay = "clusters"\nclusters = 2\n[placement]\npolicy = "grape"', "placement"),
+    ],
+)
+def test_a_file_that_is_not_a_structure_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    file = tmp_path / "net.toml"
+    file.write_text(text + '\n[[broker]]\nid = "B1"\n[[broker]]\nid = "B2"\n')
+    with pytest.raises(UsageError, match=reason):
+        load_network(file)
+
+
+def test_links_that_do_not_follow_from_the_clusters_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "net.toml"
+    lines = ['overlay = "clusters"', "clusters = 2"]
+    lines += [f'[[broker]]\nid = "{id}"' for id in ("B1", "B2", "B3")]
+    lines += ['links = ["B2"]']
+    file.write_text("\n".join(lines))
+    with pytest.raises(UsageError, match="links follow from `clusters`"):
+        load_network(file)

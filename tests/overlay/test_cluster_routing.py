@@ -9,7 +9,7 @@ import pytest
 from tests.overlay.test_tree import adv, adv_in_effect, sub, sub_in_effect, unadv, unsub
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import Notify, Send
+from godwit.broker.effects import Notify, OpenLink, Send
 from godwit.broker.routing import Confirm, Place, Structured
 from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Neighbour, Received
 from godwit.content.messages import (
@@ -30,7 +30,7 @@ from godwit.overlay.clusters.cluster_structure import arrange, cluster_settings
 
 NAMES = [f"B{number}" for number in range(1, 10)]
 NINE = arrange(NAMES, 3)
-B1, B3, B5, B8 = (Neighbour(name) for name in ("B1", "B3", "B5", "B8"))
+B1, B3, B4, B5, B6, B8 = (Neighbour(name) for name in ("B1", "B3", "B4", "B5", "B6", "B8"))
 ALICE, BOB, PAUL = LocalClient("alice"), LocalClient("bob"), LocalClient("paul")
 
 ABOVE_1, ABOVE_5, ABOVE_9 = (sub(f"alice/s{n}", f"a > {n}") for n in (1, 5, 9))
@@ -239,14 +239,53 @@ def test_a_link_that_is_given_up_is_not_waited_for() -> None:
     routing.check()
 
 
-def test_what_a_lost_mate_wanted_is_forgotten_and_its_ring_is_not_used() -> None:
+def test_what_a_lost_mate_wanted_is_forgotten() -> None:
     routing = b2()
     routing.handle(ABOVE_5, B1)
-    routing.link_down(B1)
-    routing.link_down(B5)
 
-    assert destinations(routing, {"a": 7}, PAUL) == [B8]
+    assert routing.link_down(B1) == []
+    assert destinations(routing, {"a": 7}, PAUL) == [B5, B8]
     assert routing.subscription_count == 0
+
+
+def test_another_broker_of_its_cluster_takes_the_place_of_a_lost_one_in_the_ring() -> None:
+    routing = b2()
+
+    asked = [OpenLink(name, "", LinkKind.PRIMARY) for name in ("B4", "B6")]
+    assert routing.link_down(B5) == asked
+    assert destinations(routing, {"a": 7}, PAUL) == [B8]
+    routing.link_up(B6)
+    routing.link_up(B4)
+    assert destinations(routing, {"a": 7}, PAUL) == [B8, B6], "one of each cluster"
+    routing.link_up(B5)
+    assert destinations(routing, {"a": 7}, PAUL) == [B8, B6], "it keeps the place"
+    routing.link_down(B6)
+    assert destinations(routing, {"a": 7}, PAUL) == [B8, B5]
+    routing.link_down(B5)
+    assert destinations(routing, {"a": 7}, PAUL) == [B8, B4]
+    routing.check()
+
+
+def test_a_broker_of_two_rings_uses_a_link_that_it_has() -> None:
+    """B7 is in the rings of B1 and B3."""
+    eight = NAMES[:8]
+    links, settings = arrange(eight, 3).links("B7"), cluster_settings(eight, 3)
+    routing = ClusterRouting(Place.of("B7", links, settings=settings))
+
+    assert destinations(routing, {"a": 7}, PAUL) == [B1, B4]
+    assert routing.link_down(B1) == []
+    assert destinations(routing, {"a": 7}, PAUL) == [B4, B3]
+
+
+def test_a_ring_begins_with_its_own_brokers_whichever_is_linked_first() -> None:
+    eight = NAMES[:8]
+    links, settings = arrange(eight, 3).links("B7"), cluster_settings(eight, 3)
+    expected = [Neighbour(name) for name in links]
+    routing = ClusterRouting(Place("B7", expected=expected, settings=settings))
+    for link in reversed(expected):
+        routing.link_up(link)
+
+    assert set(destinations(routing, {"a": 7}, PAUL)) == {B1, B4}
 
 
 def test_a_mate_that_restarts_keeps_what_it_repeats() -> None:
@@ -305,13 +344,13 @@ def test_only_links_of_the_backbone_are_primary() -> None:
     }
 
 
-def test_a_broker_that_is_in_no_common_cluster_or_ring_is_not_linked() -> None:
+def test_a_broker_that_is_in_no_cluster_is_not_linked() -> None:
     assert b2().why_not_linked("B5") is None
-    reason = b2().why_not_linked("B4")
+    reason = b2().why_not_linked("B10")
     assert reason is not None
-    assert "neither in the same cluster nor in the same ring" in reason
+    assert "B10 is in no cluster" in reason
     with pytest.raises(AssertionError, match="K1"):
-        b2().link_up(Neighbour("B4"))
+        b2().link_up(Neighbour("B10"))
 
 
 # -- advertisements, tables, moves -------------------------------------------------------------

@@ -24,17 +24,20 @@ Departs  1. In effect, withdrawals, recovery and links that come and go are ours
             subscription_lists.py and cluster_resync.py.
          2. Publications need an advertisement, as everywhere in Godwit; it is not sent to others.
          3. A broker in several rings publishes in the first one only: once is enough.
-Missing  Clients cannot move to another broker; the network cannot change its shape; a ring whose
-         broker in another cluster is given up does not reach that cluster; partitions of the event
-         space, and dynamic balancing (section 3), are not there.  See
+Missing  Clients cannot move to another broker; the network cannot change its shape; partitions of
+         the event space, and dynamic balancing (section 3), are not there.  See
          docs/decisions/0030-clusters.md.
 Tested   tests/overlay/test_cluster_routing.py: orders and races by hand;
          tests/simulation/test_random_clusters.py: the random runs of trees;
          tests/runtime/test_clusters.py, tests/testing/storms/: live, with failures.
 
-K1  Every link is with a mate, or with a broker of a common ring.
+K1  Every link is with a broker of the structure: with all mates, with the brokers of its rings, and
+    with others in the place of lost ones.
 K2  A broker has subscriptions of its own clients and of its mates, of no others.
 K3  What comes from a mate goes to clients only; what comes over a ring goes to clients and mates.
+K4  The ring has one broker of every other cluster, as long as there is a link with one.  If it is
+    lost, another one takes its place, and keeps it: two at the same time would be two ways to the
+    same subscriber, on which publications overtake each other.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
-from godwit.broker.effects import Send
+from godwit.broker.effects import OpenLink, Send
 from godwit.broker.routing import Answer, Confirm, Holding, Place, Tables
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.messages import (
@@ -95,13 +98,16 @@ class ClusterRouting:
         self._backbone = {
             Neighbour(name, place.lane) for name in self.structure.backbone.neighbours(place.broker)
         }
+        self._lane = place.lane
         for neighbour in (*place.links, *place.expected):
             self._check_neighbour(neighbour)
         self._links = dict.fromkeys(place.links)
         self._ring: dict[Hop, None] = {
             link: None for link in self._links if link in self._ring_broker_list
         }
-        """Linked."""
+        """Where publications of clients go: one broker of every other cluster, all linked (K4)."""
+        self._lost: set[int] = set()
+        """Clusters whose broker in this ring is lost."""
         self._spine = {link: None for link in self._links if link in self._backbone}
         """Links of the backbone."""
         self._local = LocalSubscriptionList(
@@ -128,12 +134,9 @@ class ClusterRouting:
 
     def why_not_linked(self, broker: str) -> str | None:
         """Why a link with this broker is refused (K1); None if it is a part of the structure."""
-        if broker in self.structure.links(self._broker):
+        if broker in self.structure.brokers:
             return None
-        return (
-            f"{self._broker} and {broker} are neither in the same cluster nor in the same ring:"
-            " use the same network file for all brokers"
-        )
+        return f"{broker} is in no cluster: use the same network file for all brokers"
 
     def _check_neighbour(self, neighbour: Neighbour) -> None:
         reason = self.why_not_linked(neighbour.name)
@@ -264,8 +267,8 @@ class ClusterRouting:
         answers: Answers = []
         if neighbour in self._cluster_broker_list:
             answers += self._local.link_up(neighbour)
-        elif neighbour in self._ring_broker_list:
-            self._ring[neighbour] = None
+        else:
+            self._join_ring(neighbour)
         answers += self._resync.begin(neighbour, is_recovering=self._is_recovering)
         if neighbour in self._backbone:
             self._spine[neighbour] = None
@@ -286,15 +289,47 @@ class ClusterRouting:
     def link_down(self, neighbour: Neighbour) -> Answers:
         """Withdraw all that came from a neighbour, and stop waiting for it."""
         self._links.pop(neighbour, None)
-        self._ring.pop(neighbour, None)
         self._resync.end(neighbour)
         self._local.link_down(neighbour)
         self._cluster.remove_all(neighbour)
         answers = [*self._confirm_completed(), *self._confirm_advertisements()]
+        answers += self._repair_ring(neighbour)
         if neighbour in self._backbone:
             self._spine.pop(neighbour, None)
             answers += self.names.link_down(neighbour)
         return [*answers, *self._resync.due()]
+
+    def _cluster_of(self, neighbour: Hop) -> int:
+        return self.structure.cluster_of(neighbour.name)
+
+    def _is_reached(self, cluster: int) -> bool:
+        return any(self._cluster_of(link) == cluster for link in self._ring)
+
+    def _join_ring(self, neighbour: Neighbour) -> None:
+        """A broker of another cluster is linked: publish to it, if it is needed (K4)."""
+        cluster = self._cluster_of(neighbour)
+        is_own = neighbour in self._ring_broker_list
+        if not self._is_reached(cluster) and (is_own or cluster in self._lost):
+            self._ring[neighbour] = None
+        if is_own:
+            self._lost.discard(cluster)
+
+    def _repair_ring(self, lost: Neighbour) -> Answers:
+        """Let another broker of its cluster take the place of a lost one in the ring (K4)."""
+        cluster = self._cluster_of(lost)
+        was_used = lost in self._ring
+        self._ring.pop(lost, None)
+        if lost in self._ring_broker_list:
+            self._lost.add(cluster)
+        if self._is_reached(cluster) or not (was_used or cluster in self._lost):
+            return []
+        linked = [link for link in self._links if self._cluster_of(link) == cluster]
+        if linked:
+            own_first = sorted(linked, key=lambda link: link not in self._ring_broker_list)
+            self._ring[own_first[0]] = None
+            return []
+        others = (name for name in self.structure.clusters[cluster] if name != lost.name)
+        return [OpenLink(name, "", LinkKind.PRIMARY, self._lane) for name in others]
 
     def _on_resync_done(self, scope: ResyncScope, last_hop: Hop) -> Answers:
         assert isinstance(last_hop, Neighbour), "clients do not resync"
@@ -358,7 +393,9 @@ class ClusterRouting:
         )
 
     def check(self) -> None:
-        """Assert K1 and K2, and what the lists and names.py say."""
+        """Assert K1, K2 and K4, and what the lists and names.py say."""
+        reached = [self._cluster_of(link) for link in self._ring]
+        assert len(reached) == len(set(reached)), f"K4: two ways to a cluster: {self._ring}"
         for link in self._links:
             self._check_neighbour(link)
         for id, hop in self._cluster.hops().items():

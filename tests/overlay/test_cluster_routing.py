@@ -6,25 +6,25 @@ The clusters are B1 B2 B3, B4 B5 B6 and B7 B8 B9; B2 publishes in the ring B2, B
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.overlay.test_tree import adv, adv_in_effect, sub, sub_in_effect, unadv, unsub
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import Notify, OpenLink, Send
-from godwit.broker.routing import Confirm, Place, Structured
+from godwit.broker.routing import Confirm, Place
 from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Neighbour, Received
 from godwit.content.messages import (
     AdvertisementId,
-    Depart,
     Pause,
+    Paused,
     Publication,
-    Refusal,
     ResyncDone,
     ResyncScope,
     Sweep,
+    Swept,
     is_control_content,
 )
 from godwit.content.values import Value
-from godwit.overlay import make_router
 from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.overlay.clusters.cluster_structure import arrange, cluster_settings
 
@@ -353,7 +353,7 @@ def test_a_broker_that_is_in_no_cluster_is_not_linked() -> None:
         b2().link_up(Neighbour("B10"))
 
 
-# -- advertisements, tables, moves -------------------------------------------------------------
+# -- advertisements and tables -----------------------------------------------------------------
 
 
 def test_an_advertisement_stays_at_its_broker() -> None:
@@ -380,17 +380,68 @@ def test_tables_and_holdings_show_what_is_there() -> None:
     assert held == [(PAULS, adv_in_effect(PAULS)), (ABOVE_5, None)]
 
 
-@pytest.mark.parametrize(
-    "request_to_move", [Depart(move=1), Pause(move=1), Sweep(client="alice", to="B1", move=1)]
-)
-def test_a_client_that_wants_to_move_is_refused_with_a_reason(
-    request_to_move: Depart | Pause | Sweep,
-) -> None:
-    settings = cluster_settings(NAMES, 3)
-    routing = make_router(Place.of("B2", NINE.links("B2"), settings=settings), ClusterRouting)
-    assert isinstance(routing, Structured)
-    broker = Broker("B2", routing=routing)
+# -- clients that move: settling ---------------------------------------------------------------
 
-    effects = broker.handle(Received(request_to_move, ALICE), now_s=0.0)
-    kind = type(request_to_move).__name__
-    assert effects == [Notify(ALICE, Refusal(about=kind, reason=routing.why_no_moves))]
+
+def settle(to: str, *, by: str, origin: str = "") -> Sweep:
+    return Sweep(client="alice", to=to, move=1, by=by, origin=origin)
+
+
+def test_the_new_broker_of_a_subscriber_asks_all_and_answers_itself() -> None:
+    """To the ring, which passes it on, and to the mates; the answer goes as a publication would."""
+    asked = b2().handle(Sweep(client="alice", to="B4", move=1), ALICE)
+    question, answer = settle("B4", by="B2"), settle("B4", by="B2", origin="B2")
+    assert asked == [*(Send(to, question) for to in (B5, B8, B1, B3)), Send(B5, answer)]
+
+
+def test_a_broker_of_the_ring_passes_a_question_on_to_its_mates() -> None:
+    question, answer = settle("B7", by="B5"), settle("B7", by="B5", origin="B2")
+    assert b2().handle(question, B5) == [Send(B1, question), Send(B3, question), Send(B8, answer)]
+
+
+def test_a_mate_answers_a_question_and_a_mate_of_the_old_broker_passes_answers_on() -> None:
+    assert b2().handle(settle("B3", by="B1"), B1) == [Send(B3, settle("B3", by="B1", origin="B2"))]
+    answer = settle("B3", by="B1", origin="B8")
+    assert b2().handle(answer, B8) == [Send(B3, answer)]
+
+
+def test_the_old_broker_tells_its_client_when_every_broker_has_answered() -> None:
+    routing = b2()
+    assert routing.handle(settle("B2", by="B9"), B8) == [
+        Send(mate, settle("B2", by="B9")) for mate in (B1, B3)
+    ]
+    others = [name for name in NAMES if name not in ("B2", "B7")]
+    for name in (*others, *others):
+        assert routing.handle(settle("B2", by="B9", origin=name), B1) == [], "each counts once"
+    told = routing.handle(settle("B2", by="B9", origin="B7"), B1)
+    assert told == [Confirm(ALICE, Swept(move=1))]
+
+
+def test_a_publisher_pauses_when_every_broker_has_what_it_published() -> None:
+    routing = b2()
+    asked = routing.pause(ALICE, 1)
+    assert asked == [Send(to, settle("B2", by="B2")) for to in (B5, B8, B1, B3)]
+    for name in NAMES[2:]:
+        assert routing.handle(settle("B2", by="B2", origin=name), B5) == []
+    told = routing.handle(settle("B2", by="B2", origin="B1"), B1)
+    assert told == [Confirm(ALICE, Paused(move=1))]
+
+
+def test_answers_to_an_earlier_move_do_not_count() -> None:
+    routing = b2()
+    for name in NAMES[1:]:
+        routing.handle(replace(settle("B2", by="B9", origin=name), move=2), B1)
+    routing.handle(settle("B2", by="B9", origin="B1"), B1)
+    told = routing.handle(replace(settle("B2", by="B9", origin="B1"), move=2), B1)
+    assert told == [Confirm(ALICE, Swept(move=2))]
+
+
+def test_a_question_about_an_unknown_broker_is_not_answered() -> None:
+    assert b2().handle(settle("B77", by="B1"), B1) == []
+
+
+def test_a_pause_of_a_client_is_answered_when_all_have_settled() -> None:
+    alone = ClusterRouting(Place.of("B1", [], settings=cluster_settings(["B1"], 1)))
+    broker = Broker("B1", routing=alone)
+    effects = broker.handle(Received(Pause(move=3), ALICE), now_s=0.0)
+    assert effects == [Notify(ALICE, Paused(move=3))]

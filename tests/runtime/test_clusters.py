@@ -80,16 +80,37 @@ def test_a_name_belongs_to_one_session_in_the_network() -> None:
     run(scenario())
 
 
-def test_a_client_cannot_move_and_stays_with_nothing_changed() -> None:
+def test_clients_move_while_they_publish_and_lose_nothing() -> None:
     async def scenario() -> None:
         async with (
             two_clusters() as network,
             publishing(network, "B2") as paul,
             subscribed(network, "B6", "alice") as (alice, events),
         ):
-            for client in (alice, paul):
-                with pytest.raises(StayedError, match="clients cannot move between brokers"):
-                    await client.move(network.url("B1"))
+            going_on = asyncio.create_task(publish(paul, range(200)))
+            for to in ("B5", "B1", "B2"):
+                await alice.move(network.url(to))
+            for to in ("B3", "B4"):
+                await paul.move(network.url(to))
+            await going_on
+            await publish(paul, range(200, 203))
+            assert await numbers(events, 203) == list(range(203))
+            assert (alice.session.broker, paul.session.broker) == ("B2", "B4")
+
+    run(scenario())
+
+
+def test_a_client_stays_while_a_broker_does_not_answer() -> None:
+    async def scenario() -> None:
+        async with (
+            two_clusters() as network,
+            publishing(network, "B2") as paul,
+            subscribed(network, "B6", "alice") as (alice, events),
+        ):
+            network.crash("B3")
+            with pytest.raises(StayedError):
+                await alice.move(network.url("B5"), within_s=1.0)
+            await network.restart("B3")
             await publish(paul, range(3))
             assert await numbers(events, 3) == [0, 1, 2]
 

@@ -9,14 +9,17 @@ import pytest
 from tests.sweeps import seeds
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import Answer
-from godwit.broker.stimuli import Hop, Neighbour, Received
+from godwit.broker.routing import Answer, Confirm
+from godwit.broker.stimuli import Hop, LocalClient, Neighbour, Received
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     Message,
+    Paused,
     Publication,
     Subscription,
     SubscriptionId,
+    Sweep,
+    Swept,
     Unsubscription,
 )
 from godwit.errors import UsageError
@@ -36,9 +39,10 @@ from godwit.testing import (
     random_script,
 )
 
-SEEDS = seeds(50, whole=1_000)
+SEEDS = seeds(25, whole=1_000)
 SEEDS_PER_TEST = 25
-SCRIPTS = seeds(20, whole=1_000)
+MOVING_SEEDS = seeds(25, whole=500)
+SCRIPTS = seeds(12, whole=1_000)
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
@@ -49,6 +53,16 @@ def test_random_clusters_deliver_exactly_what_was_asked_for(first: int) -> None:
         assert run.is_flawless, f"replay with: godwit replay {seed} --overlay clusters\n{run}"
         deliveries += run.statistics.deliveries
     assert deliveries > 0, "a run without deliveries proves nothing"
+
+
+def test_clients_that_move_in_clusters_lose_nothing() -> None:
+    moves = 0
+    for seed in range(MOVING_SEEDS):
+        run = random_moves(seed, ClusterRouting)
+        replay = f"replay with: godwit replay {seed} --overlay clusters --moves"
+        assert run.is_flawless, f"{replay}\n{run}"
+        moves += run.moves
+    assert moves > MOVING_SEEDS
 
 
 class Hops(Observer):
@@ -192,8 +206,28 @@ def test_random_clusters_notice_a_broken_router(broken: type[ClusterRouting]) ->
     pytest.fail(f"150 random runs did not notice that a router {broken.__doc__}")
 
 
+class PausesAtOnce(ClusterRouting):
+    """Lets a publisher go on elsewhere before all that it published has arrived."""
+
+    def pause(self, client: LocalClient, move: int) -> Answers:
+        return [Confirm(client, Paused(move=move))]
+
+
+class SweptAtOnce(ClusterRouting):
+    """Tells a subscriber that moves that all has arrived, without an answer of other brokers."""
+
+    def _on_sweep(self, sweep: Sweep, last_hop: Hop) -> Answers:
+        answers = super()._on_sweep(sweep, last_hop)
+        if sweep.to == self._broker != sweep.by and not sweep.origin:
+            answers.append(Confirm(LocalClient(sweep.client), Swept(move=sweep.move)))
+        return answers
+
+
+@pytest.mark.parametrize("broken", [PausesAtOnce, SweptAtOnce])
+def test_clients_that_move_notice_a_broken_router(broken: type[ClusterRouting]) -> None:
+    assert any(not random_moves(seed, broken).is_flawless for seed in range(150)), broken.__doc__
+
+
 def test_what_clusters_cannot_do_yet_is_said() -> None:
-    with pytest.raises(UsageError, match="clients that move: not in the overlay `clusters`"):
-        random_moves(1, ClusterRouting)
-    with pytest.raises(UsageError, match="brokers that join and leave"):
+    with pytest.raises(UsageError, match="brokers that join and leave: not in the overlay"):
         random_membership(1, ClusterRouting)

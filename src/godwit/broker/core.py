@@ -299,8 +299,6 @@ class Broker:
 
     def _why_not_now(self, message: Message, hop: LocalClient | Module) -> str | None:
         """Why a client cannot move at present (E4 in overlay/epochs/epoch_routing.py)."""
-        if self.structure is not None and isinstance(message, Depart | Pause | Sweep):
-            return self.structure.why_no_moves
         if self.epochs is None or not self.epochs.is_changing:
             return None
         is_move = isinstance(message, Sweep)
@@ -333,8 +331,8 @@ class Broker:
             return self._refuse(message, hop, str(refused))
         if type(admitted) is Publication:
             return self._on_publication(admitted, hop, 0, now_s)
-        if isinstance(admitted, Pause):  # Everything the client sent before is handled by now.
-            return [Notify(hop, Paused(move=admitted.move))] if isinstance(hop, LocalClient) else []
+        if isinstance(admitted, Pause):
+            return self._on_pause(admitted.move, hop, now_s)
         effects = self._on_routing_message(admitted, hop, now_s)
         if isinstance(admitted, Subscription | Unsubscription) and type(hop) is LocalClient:
             filter = admitted.filter if isinstance(admitted, Subscription) else None
@@ -342,6 +340,14 @@ class Broker:
                 told = module.on_subscription(hop.name, admitted.id, filter, now_s)
                 effects += self._perform(name, told)
         return effects
+
+    def _on_pause(self, move: int, hop: LocalClient | Module, now_s: float) -> list[Effect]:
+        if not isinstance(hop, LocalClient):
+            return []
+        if self.structure is not None:
+            return self._performed(self.structure.pause(hop, move), now_s)
+        # Everything the client sent before is handled by now.
+        return [Notify(hop, Paused(move=move))]
 
     def _refuse(self, message: Message, hop: LocalClient | Module, reason: str) -> list[Effect]:
         # A module is our own code: a refusal is a bug.
@@ -407,7 +413,7 @@ class Broker:
                 self.sessions.confirm(effect.notice.id, effect.to)
             if isinstance(effect.to, LocalClient):
                 effects.append(Notify(effect.to, effect.notice))
-            elif not isinstance(effect.notice, Swept):
+            elif not isinstance(effect.notice, Swept | Paused):
                 name = effect.to.name
                 effects += self._perform(
                     name, self.modules[name].on_in_effect(effect.notice, now_s)

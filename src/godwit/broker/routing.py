@@ -30,6 +30,7 @@ from godwit.content.messages import (
     AdvertisementInEffect,
     Message,
     NameClaim,
+    Paused,
     Present,
     Publication,
     RoutingMessage,
@@ -75,7 +76,7 @@ class Confirm(msgspec.Struct, frozen=True):
     """Notify a client or module: its request is in effect, or its path is swept."""
 
     to: LocalClient | Module
-    notice: AdvertisementInEffect | SubscriptionInEffect | Swept
+    notice: AdvertisementInEffect | SubscriptionInEffect | Swept | Paused
 
 
 class MovedAway(msgspec.Struct, frozen=True):
@@ -230,11 +231,12 @@ class Routing(Protocol):
 class Structured(Protocol):
     """A router whose links follow from a structure (overlay/clusters/).
 
-    They may form cycles.  Clients cannot move, and the network cannot change its shape.
+    They may form cycles.  The network cannot change its shape.
     """
 
-    why_no_moves: str
-    """What a client is told that wants to move."""
+    def pause(self, client: LocalClient, move: int) -> Sequence[Answer]:
+        """Confirm with `Paused` when what the client has published is with all subscribers."""
+        ...
 
     def why_not_linked(self, broker: str) -> str | None:
         """Why a link with this broker is refused; None if it is a part of the structure."""

@@ -424,8 +424,6 @@ class Client:
                 self._dispatch.confirm_channel(message)
             case ChannelResults():
                 self._dispatch.deliver_results(message)
-            case Refusal(about="Depart" | "Pause"):
-                self._mover.on_old(message)
             case Refusal():
                 self._on_refusal(message)
             case Dropped(count=count):

@@ -147,8 +147,6 @@ class LiveMove:
         """A notice of the old broker."""
         if not self._is_under_way:
             return
-        if isinstance(notice, Refusal):
-            self._why = f"{self._session.broker} refused: {notice.reason}"
         if isinstance(notice, Paused) and not self._session.stream.is_idle:
             self._paused = notice  # Other brokers have not acknowledged all publications yet.
         else:

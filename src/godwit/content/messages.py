@@ -186,6 +186,11 @@ class Sweep(Wired, frozen=True, kw_only=True, tag=14):
     client: ShortText
     to: ShortText
     move: MoveNumber
+    by: ShortText = ""
+    """In clusters: the broker that asks all others (overlay/clusters/settling.py)."""
+
+    origin: ShortText = ""
+    """In clusters: the broker that answers; empty in a question."""
 
 
 @final

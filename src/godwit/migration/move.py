@@ -202,8 +202,6 @@ class Move:
                 self._unconfirmed_at_source.remove(id)
                 if self.phase is Phase.PAUSING and not self._unconfirmed_at_source:
                     return self._pause()
-            case Refusal(about="Depart" | "Pause") if not self.is_over:
-                return self.abort()
         return []
 
     def on_new(self, notice: Notice) -> list[Order]:

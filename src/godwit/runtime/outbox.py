@@ -138,9 +138,19 @@ class Outbox:
         elif type(message) is PartLost:  # Acknowledgements of what was lost follow it.
             self._ports[effect.to].put_ahead(frame)
         elif type(message) is Sweep:  # It keeps its place among publications, and counts as one.
-            self._put_copies(frame, (effect.to,), is_control=False)
+            self._put_sweep(frame, effect.to, message)
         else:
             self._port(effect.to).put(frame)
+
+    def _put_sweep(self, frame: bytes, to: Hop, sweep: Sweep) -> None:
+        if sweep.origin:
+            # What it answers does not wait for it: answers go from ring to ring, and the waiting
+            # would have cycles.  If it is lost, a client stays where it is.
+            port = self._ports[to]
+            port.put_publication(frame, is_control=False)
+            port.flush()
+        else:
+            self._put_copies(frame, (to,), is_control=False)
 
     def _port(self, hop: Hop) -> Port:
         port = self._ports[hop]

@@ -21,7 +21,7 @@ from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulator import Modules, Simulator, no_modules
 from godwit.simulation.statistics import Statistics
-from godwit.testing.overlay_shapes import check_is_tree
+from godwit.testing.overlay_shapes import shape_for
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
 
 #: Longer than all moves of a run together take.
@@ -40,9 +40,9 @@ def random_moves(
 
     With `modules`, policies move clients too.
     """
-    check_is_tree(overlay, "clients that move")
     random = Random(seed)
-    topology = random_tree(random.randint(2, 8), random)
+    tree = random_tree(random.randint(2, 8), random)
+    topology, settings = shape_for(overlay, tree, seed=seed)
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
     # Ten to a hundred messages a second, different for each broker.
     resources = {
@@ -56,6 +56,7 @@ def random_moves(
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=random.choice((0.001, 0.2))),
         observers=(oracle, statistics, *observers),
         overlay=overlay,
+        settings=settings,
         modules=modules,
     )
     clients = [

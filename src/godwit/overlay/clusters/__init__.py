@@ -4,5 +4,6 @@ cluster_structure.py   which broker is in which cluster and ring, from n and m
 cluster_traffic.py     what a number of clusters costs, and the number that costs least
 cluster_routing.py     the router: ring phase, cluster phase, links
 subscription_lists.py  LocalSubscriptionList and ClusterSubscriptionList
+settling.py            how a broker learns that all that was published before has arrived
 cluster_resync.py      what brokers exchange when a link comes up or a broker restarts
 """

@@ -15,6 +15,8 @@ Claim    Once a subscription is in effect, every publication that matches it and
                                                                               |
                      each of them and the publisher's broker --> cluster phase: to the mates with a
                      matching subscription, which deliver
+    moves            wait until all brokers have answered that what was before has arrived
+                     (settling.py)
     names, gaps      travel on the backbone, a tree of some of the links (cluster_structure.py)
 
 The last hop says the phase, so a publication looks as in a tree.  Copies go from rings to clusters
@@ -24,9 +26,8 @@ Departs  1. In effect, withdrawals, recovery and links that come and go are ours
             subscription_lists.py and cluster_resync.py.
          2. Publications need an advertisement, as everywhere in Godwit; it is not sent to others.
          3. A broker in several rings publishes in the first one only: once is enough.
-Missing  Clients cannot move to another broker; the network cannot change its shape; partitions of
-         the event space, and dynamic balancing (section 3), are not there.  See
-         docs/decisions/0030-clusters.md.
+Missing  The network cannot change its shape; partitions of the event space, and dynamic balancing
+         (section 3), are not there.  See docs/decisions/0030-clusters.md.
 Tested   tests/overlay/test_cluster_routing.py: orders and races by hand;
          tests/simulation/test_random_clusters.py: the random runs of trees;
          tests/runtime/test_clusters.py, tests/testing/storms/: live, with failures.
@@ -45,9 +46,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from godwit.broker.effects import OpenLink, Send
 from godwit.broker.routing import Answer, Confirm, Holding, Place, Tables
-from godwit.broker.stimuli import Hop, LinkKind, Neighbour
+from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Neighbour
 from godwit.content.messages import (
     Absent,
     Advertisement,
@@ -69,6 +72,7 @@ from godwit.content.messages import (
 )
 from godwit.overlay.clusters.cluster_resync import ClusterResync
 from godwit.overlay.clusters.cluster_structure import structure_of
+from godwit.overlay.clusters.settling import Settling
 from godwit.overlay.clusters.subscription_lists import (
     ClusterSubscriptionList,
     LocalSubscriptionList,
@@ -81,8 +85,6 @@ Answers = list[Answer]
 
 class ClusterRouting:
     """The router of one broker in a cluster and its rings, with FIFO links."""
-
-    why_no_moves = "clients cannot move between brokers in the overlay `clusters`"
 
     def __init__(self, place: Place) -> None:
         """`place.settings` say who is in which cluster: see `cluster_settings`."""
@@ -122,6 +124,7 @@ class ClusterRouting:
         """Subscriptions that all mates have, and that wait until this broker has recovered."""
         self._resync = ClusterResync(self._links, place.expected, self._backbone)
         self._is_recovering = False
+        self._settling = Settling(place.broker, self.structure.brokers, self._way_to)
         expected = [link for link in place.expected if link in self._backbone]
         self.names = Names(place.broker, self._spine, expected, place.lane)
 
@@ -190,8 +193,10 @@ class ClusterRouting:
                 return self._on_unadvertisement(id, last_hop)
             case ResyncDone(scope=scope):
                 return self._on_resync_done(scope, last_hop)
-            case AdvertisementInEffect() | Present() | Absent() | Sweep() | Last():
-                return []  # Brokers in clusters do not send them; clients are refused before.
+            case Sweep():
+                return self._on_sweep(message, last_hop)
+            case AdvertisementInEffect() | Present() | Absent() | Last():
+                return []  # Brokers in clusters do not send them.
             case _:
                 assert_never(message)
 
@@ -256,6 +261,31 @@ class ClusterRouting:
             edition = entry.advertisement.edition
             answers.append(Confirm(entry.last_hop, AdvertisementInEffect(id=id, edition=edition)))
         return answers
+
+    # -- clients that move ---------------------------------------------------------------------
+
+    def pause(self, client: LocalClient, move: int) -> Answers:
+        """Ask all brokers whether they have what the client has published (settling.py)."""
+        return self._on_sweep(Sweep(client=client.name, to=self._broker, move=move), client)
+
+    def _on_sweep(self, sweep: Sweep, last_hop: Hop) -> Answers:
+        mates = [link for link in self._links if link in self._cluster_broker_list]
+        if not isinstance(last_hop, Neighbour):  # A question begins; it goes as a publication.
+            ring = [link for link in self._links if link in self._ring]
+            question = replace(sweep, by=self._broker, origin="")
+            return self._settling.asked(question, [*ring, *mates])
+        if sweep.origin:
+            return self._settling.answered(sweep)
+        return self._settling.asked(sweep, () if last_hop in mates else mates)
+
+    def _way_to(self, broker: str) -> Neighbour | None:
+        """Where publications for a broker go from here."""
+        neighbour = Neighbour(broker, self._lane)
+        if neighbour in self._cluster_broker_list:
+            return neighbour if neighbour in self._links else None
+        cluster = self.structure.cluster_of(broker)
+        ring = (link for link in self._links if link in self._ring)
+        return next((link for link in ring if self._cluster_of(link) == cluster), None)
 
     # -- links ---------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
-"""One storm in clusters: clients that publish and subscribe while brokers and links fail.
+"""One storm in clusters: clients that publish, subscribe and move while brokers and links fail.
 
-The guarantee is that of `storm`, without moves: each publication reaches all matching subscribers
-once, in publisher order, and when the network is quiet, every broker has the subscriptions of its
-cluster and no others.
+The guarantee is that of `storm`: each publication reaches all matching subscribers once, in
+publisher order, and when the network is quiet, every broker has the subscriptions of its cluster
+and no others.  In every other storm clients move.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from godwit.testing.storms.storm import (
     becomes_true,
     check_deliveries,
     count_deliveries,
+    move_with_faults,
+    move_without_faults,
 )
+from godwit.testing.storms.storm_checks import stale_ports
 from godwit.testing.storms.storm_clients import StormClient
 from godwit.testing.virtual_time import run_in_virtual_time
 
@@ -36,6 +39,7 @@ def cluster_storm(seed: int) -> Storm:
 
 
 async def _storm(result: Storm, random: Random) -> Storm:
+    with_moves = result.seed % 2 == 1
     names = chain(random.randint(2, 9))
     structure = arrange(names.brokers, random.randint(1, len(names.brokers)))
     result.brokers = len(structure.brokers)
@@ -56,10 +60,16 @@ async def _storm(result: Storm, random: Random) -> Storm:
         async with asyncio.TaskGroup() as group:
             for client in clients:
                 group.create_task(client.publish_until(until_s))
-            group.create_task(_fail(network, structure, faults, random))
+            if with_moves:
+                group.create_task(move_with_faults(clients, network.topology, faults, random))
+            else:
+                group.create_task(_fail(network, structure, faults, random))
         await faults.all_restarted()
         result.happened = [f"{len(structure.clusters)} clusters", *faults.happened]
         await _check_when_quiet(result, network, structure, clients)
+        if with_moves and result.is_flawless:
+            await move_without_faults(result, network.topology, clients, random)
+            await _check_when_quiet(result, network, structure, clients)
         count_deliveries(result, clients)
         for client in clients:
             await client.stop()
@@ -84,11 +94,12 @@ async def _fail(
 async def _check_when_quiet(
     result: Storm, network: MemoryNetwork, structure: ClusterStructure, clients: list[StormClient]
 ) -> None:
-    sessions = [client.client.session for client in clients]
+    sessions = [client.client.session for client in clients if not client.is_dead]
 
     def errors() -> list[str]:
-        busy = [f"{session.name} waits" for session in sessions if not session.is_idle]
-        return busy or cluster_errors(network, structure, sessions)
+        busy = [f"{s.name} waits" for s in sessions if not s.is_idle or s.is_moving]
+        wrong = busy or cluster_errors(network, structure, sessions)
+        return wrong or stale_ports(network, sessions)
 
     if await becomes_true(lambda: not errors()):
         # What was acknowledged has been received, but perhaps not read.

@@ -80,12 +80,12 @@ async def _storm(result: Storm, random: Random, limits: Limits | None) -> Storm:
         async with asyncio.TaskGroup() as group:
             for client in clients:
                 group.create_task(client.publish_until(until_s))
-            group.create_task(_moves(clients, topology, faults, random))
+            group.create_task(move_with_faults(clients, topology, faults, random))
         await faults.all_restarted()
         result.happened = faults.happened
         await _check_when_quiet(result, network, clients)
         if result.is_flawless:
-            await _move_without_faults(result, topology, clients, random)
+            await move_without_faults(result, topology, clients, random)
             await _check_when_quiet(result, network, clients)
         count_deliveries(result, clients)
         for client in clients:
@@ -93,7 +93,7 @@ async def _storm(result: Storm, random: Random, limits: Limits | None) -> Storm:
     return result
 
 
-async def _moves(
+async def move_with_faults(
     clients: list[StormClient], topology: Topology, faults: FaultInjector, random: Random
 ) -> None:
     """A few moves, some at the same time; at least one of them meets a fault."""
@@ -117,7 +117,7 @@ async def _moves(
                 group.create_task(injection)
 
 
-async def _move_without_faults(
+async def move_without_faults(
     result: Storm, topology: Topology, clients: list[StormClient], random: Random
 ) -> None:
     """Every client publishes, moves and publishes again; now nothing fails."""

@@ -16,9 +16,11 @@ from godwit.overlay.clusters.subscription_lists import (
     ClusterSubscriptionList,
     LocalSubscriptionList,
 )
+from godwit.testing.storms.cluster_outage import cluster_outage
 from godwit.testing.storms.cluster_storm import cluster_storm
 
 SEEDS = seeds(10, whole=1_000)
+OUTAGES = seeds(4, whole=200)
 #: Each mutant below was noticed within seven storms when this was written.
 MUTANT_SEEDS = 15
 
@@ -35,6 +37,12 @@ def test_nothing_is_lost_in_a_storm() -> None:
 
 def test_a_seed_is_a_storm() -> None:
     assert str(cluster_storm(3)) == str(cluster_storm(3))
+
+
+def test_after_a_long_outage_everything_is_as_before() -> None:
+    outages = [cluster_outage(seed) for seed in range(OUTAGES)]
+    assert not [str(each) for each in outages if not each.is_flawless]
+    assert sum(each.moved for each in outages) > OUTAGES
 
 
 def _is_not_repeated(patch: pytest.MonkeyPatch) -> None:

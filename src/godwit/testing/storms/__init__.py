@@ -5,6 +5,7 @@ storm.py            one storm, from seed to result
 balancing_storm.py  the same with brokers that balance their load
 reshaping_storm.py  a network that changes its shape while brokers fail
 cluster_storm.py    brokers in clusters, some of which fail
+cluster_outage.py   brokers in clusters that are given up, and come back
 storm_clients.py    clients that publish, subscribe and move, and record what they receive
 fault_injection.py  what fails, and when
 storm_checks.py     what must be true when the network is quiet again

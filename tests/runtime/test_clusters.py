@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from tests.asynchronous import until
 from tests.runtime.scenes import numbers, publish, publishing, subscribed
 from tests.runtime.test_gaps import DOWN_S, LIMITS, gap_of
 
-from godwit.broker.stimuli import BuildEpoch, LinkKind, Neighbour
+from godwit.broker.stimuli import BuildEpoch, Hop, LinkKind, Neighbour
+from godwit.client import Client, Events
+from godwit.content.messages import Sweep
 from godwit.errors import RefusedError, StayedError, UsageError
 from godwit.migration.reshaping import shape_of
 from godwit.overlay.clusters.cluster_structure import arrange
 from godwit.overlay.topology import chain
-from godwit.runtime.settings import dump_network, load_network, network_of
+from godwit.runtime.outbox import Outbox
+from godwit.runtime.settings import Limits, dump_network, load_network, network_of
 from godwit.testing.memory_network import MemoryNetwork
 from godwit.testing.virtual_time import run_in_virtual_time
 
@@ -244,3 +248,44 @@ def test_links_that_do_not_follow_from_the_clusters_are_refused(tmp_path: Path) 
     file.write_text("\n".join(lines))
     with pytest.raises(UsageError, match="links follow from `clusters`"):
         load_network(file)
+
+
+# -- acknowledgement ---------------------------------------------------------------------------
+
+
+async def publish_and_move_in_all_directions() -> None:
+    """All brokers publish to all over narrow windows, and publishers move."""
+    limits = Limits(window_bytes=1_024, patience_s=60.0)
+    async with (
+        MemoryNetwork(SIX, clusters=3, limits=limits, latency_s=lambda: 0.001) as network,
+        AsyncExitStack() as stack,
+    ):
+        streams: list[Events] = []
+        publishers: list[Client] = []
+        for number, broker in enumerate(SIX.brokers):
+            enter = stack.enter_async_context
+            _, events = await enter(subscribed(network, broker, f"alice{number}"))
+            streams.append(events)
+            publishers.append(await enter(publishing(network, broker, f"paul{number}")))
+        async with asyncio.TaskGroup() as group:
+            for events in streams:
+                group.create_task(numbers(events, 6 * 100))
+            for number, client in enumerate(publishers):
+                group.create_task(publish(client, range(100)))
+                target = SIX.brokers[(number + 2) % 6]
+                group.create_task(client.move(network.url(target), within_s=60.0))
+
+
+def test_the_waiting_for_acknowledgements_has_no_cycle() -> None:
+    run(publish_and_move_in_all_directions())
+
+
+def test_answers_that_were_waited_for_would_block_the_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def put_sweep(outbox: Outbox, frame: bytes, to: Hop, _sweep: Sweep) -> None:
+        outbox._put_copies(frame, (to,), is_control=False)
+
+    monkeypatch.setattr(Outbox, "_put_sweep", put_sweep)
+    with pytest.raises(ExceptionGroup):
+        run(publish_and_move_in_all_directions())

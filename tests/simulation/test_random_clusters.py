@@ -101,33 +101,58 @@ class Traffic(Observer):
             self.subscriptions += isinstance(received.message, Subscription)
 
 
-@pytest.mark.parametrize("clusters", [1, 2, 3, 4, 6, 12])
-@pytest.mark.parametrize("matching_ratio", [0, 1])
-def test_the_traffic_is_that_of_the_equation(clusters: int, matching_ratio: int) -> None:
-    """Exact where every broker has a matching subscription, and where none has."""
-    brokers = [f"B{number}" for number in range(12)]
+def measured(
+    brokers: int, clusters: int, *, groups: int, publications: int
+) -> tuple[int, Simulator]:
+    """Messages between brokers: each publishes so often, and has one subscription.
+
+    A publication interests the brokers of one group.
+    """
+    names = [f"B{number:02d}" for number in range(brokers)]
     traffic = Traffic()
     simulator = Simulator(
-        arrange(brokers, clusters).topology,
+        arrange(names, clusters).topology,
         seed=1,
         overlay=ClusterRouting,
-        settings=cluster_settings(brokers, clusters),
+        settings=cluster_settings(names, clusters),
         observers=(traffic,),
+        check=False,
     )
-    for number, broker in enumerate(brokers):
+    for number, broker in enumerate(names):
         subscriber = simulator.client(f"s{number}", at=broker)
-        subscriber.subscribe(Filter.parse(f"a = {matching_ratio}"))
-    publishers = [simulator.client(f"p{number}", at=at) for number, at in enumerate(brokers)]
+        subscriber.subscribe(Filter.parse(f"a = {number % groups}"))
+    publishers = [simulator.client(f"p{number}", at=at) for number, at in enumerate(names)]
     advertised = [(each, each.advertise(Filter.parse("a is present"))) for each in publishers]
     simulator.run()
     for publisher, advertisement in advertised:
-        publisher.publish(advertisement, {"a": 1})
+        for number in range(publications):
+            publisher.publish(advertisement, {"a": number % groups})
     simulator.run()
+    return traffic.publications + traffic.subscriptions, simulator
 
-    load = ClusterLoad(12, publications=12, subscriptions=12, matching_ratio=matching_ratio)
-    assert traffic.publications + traffic.subscriptions == load.traffic(clusters)
+
+@pytest.mark.parametrize("clusters", [1, 2, 3, 4, 6, 12])
+def test_the_traffic_is_that_of_the_equation(clusters: int) -> None:
+    """Exact where every broker wants everything."""
+    load = ClusterLoad(12, publications=12, subscriptions=12, matching_ratio=1)
+    found, simulator = measured(12, clusters, groups=1, publications=1)
+    assert found == load.traffic(clusters)
     entries = [node.broker.routing.subscription_count for node in simulator.brokers.values()]
     assert entries == [12 // clusters] * 12, "a broker has the subscriptions of its cluster only"
+
+
+@pytest.mark.parametrize(("groups", "publications"), [(2, 1), (4, 2), (4, 8)])
+def test_measured_traffic_is_least_beside_the_optimum(groups: int, publications: int) -> None:
+    """C1: over all numbers of clusters, in m* give or take one."""
+    brokers = 24
+    load = ClusterLoad(brokers, brokers * publications, brokers, matching_ratio=1 / groups)
+    found = {
+        m: measured(brokers, m, groups=groups, publications=publications)[0]
+        for m in range(1, brokers + 1)
+    }
+    least = min(found.values())
+    beside = [m for m in found if abs(m - load.optimum) <= 1]
+    assert min(found[m] for m in beside) == least, (load.optimum, found)
 
 
 # -- broken routers ----------------------------------------------------------------------------

@@ -13,15 +13,19 @@ from tests.asynchronous import until
 from tests.runtime.scenes import numbers, publish, publishing, subscribed
 from tests.runtime.test_gaps import DOWN_S, LIMITS, gap_of
 
+from godwit.api.network_api import Authority, Order
 from godwit.broker.stimuli import BuildEpoch, Hop, LinkKind, Neighbour
 from godwit.client import Client, Events
 from godwit.content.messages import Sweep
 from godwit.errors import RefusedError, StayedError, UsageError
+from godwit.http.errors import RestError
 from godwit.migration.reshaping import shape_of
 from godwit.overlay.clusters.cluster_structure import arrange
 from godwit.overlay.topology import chain
+from godwit.runtime.broker_orders import BrokerOrders
 from godwit.runtime.outbox import Outbox
 from godwit.runtime.settings import Limits, dump_network, load_network, network_of
+from godwit.sharing.gateway import Gateway
 from godwit.testing.memory_network import MemoryNetwork
 from godwit.testing.virtual_time import run_in_virtual_time
 
@@ -127,6 +131,19 @@ def test_the_network_cannot_change_its_shape() -> None:
             shape = shape_of(SIX, 1, {name: network.url(name) for name in SIX.brokers}, follows=0)
             with pytest.raises(UsageError, match="cannot change its shape"):
                 await network.ask_epoch("B1", BuildEpoch("c1", shape))
+
+    run(scenario())
+
+
+def test_a_broker_does_not_leave_its_cluster() -> None:
+    async def scenario() -> None:
+        async with two_clusters() as network:
+            node = network.nodes["B2"]
+            orders = BrokerOrders(
+                node, Gateway(node), forget=lambda _broker: None, has_coordinator=False
+            )
+            with pytest.raises(RestError, match="is in a cluster, which it cannot leave"):
+                orders.obey(Order(authority=Authority(1, "a"), command="leave"))
 
     run(scenario())
 

@@ -186,6 +186,9 @@ class BrokerOrders:
         if names.connected or names.away:
             count = len(names.connected) + len(names.away)
             raise RestError(CONFLICT, f"broker {name} still has {count} clients: drain it first")
+        if self.node.broker.structure is not None:
+            reason = f"broker {name} is in a cluster, which it cannot leave while the network runs"
+            raise RestError(CONFLICT, reason)
         links = [end.neighbour for end in self.node.links.own]
         if len(links) > 1:
             raise RestError(CONFLICT, f"broker {name} links {', '.join(sorted(links))}: not a leaf")

@@ -213,6 +213,7 @@ class HeldChannels(ChannelService):
 
 def held(spark: SparkSession, snapshots: MemorySnapshots, folder: Path) -> HeldChannels:
     channels = opened(spark, snapshots, folder, HeldChannels)
+    assert isinstance(channels, HeldChannels)
     channels.hold()
     make(channels, OF_TYPE, CONTINUOUS)
     for channel in ("OfType", "AtOnce"):

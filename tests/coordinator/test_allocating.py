@@ -12,9 +12,11 @@ from godwit.api.network_api import (
     ChangeRequest,
     ChangeState,
     ChangeStep,
+    LinkView,
     StepKind,
     StepState,
 )
+from godwit.content.link_messages import NetworkShape
 from godwit.coordinator.allocating import (
     allocation_steps,
     check_allocation,
@@ -23,7 +25,9 @@ from godwit.coordinator.allocating import (
     tree_of,
 )
 from godwit.coordinator.change_rules import Circumstances
+from godwit.coordinator.stragglers import behind, departed, last_shape, waiting
 from godwit.http.errors import RestError
+from godwit.migration.reshaping import ReshapingRecord, ReshapingStage
 
 #: B1 - B2 - B3, as `circumstances` has it.
 CHAIN = frozenset({("B1", "B2"), ("B2", "B3")})
@@ -92,6 +96,41 @@ def test_what_is_refused(wanted: ChangeRequest, says: str) -> None:
 def test_a_broker_that_can_be_started_is_not_refused() -> None:
     wanted = request("B1", "B9", links=[("B1", "B9")])
     check_allocation(wanted, now(startable=frozenset({"B9"})))
+
+
+def test_a_link_that_is_away_has_to_come_back() -> None:
+    lost = account("B1", links=[LinkView("B2", "away")])
+    with pytest.raises(RestError, match="the link B1 - B2 is away"):
+        check_allocation(request("B2"), now(accounts={**now().accounts, "B1": lost}))
+
+
+def test_a_broker_that_is_behind_is_told_the_shape_without_those_that_have_left() -> None:
+    links = (("B1", "B2"), ("B2", "B3"), ("B3", "B4"))
+    addresses = dict.fromkeys(("B1", "B2", "B3", "B4"), "godwit://h:1")
+    shape = NetworkShape(epoch=2, links=links, addresses=addresses)
+    record = ReshapingRecord(change="c", shape=shape, stage=ReshapingStage.DONE)
+    book = Book()
+    assert last_shape(book.changes.latest(9), ["B1"]) is None
+    begun(book, request("B2", "B3", link="B3", links=[("B2", "B3")]), now())
+    book.changes.note(0, reshaping=record)
+    found = last_shape(book.changes.latest(9), ["B1", "B2", "B3"])
+    assert found is not None
+    assert found.shape.links == links[:2]
+    accounts = {"B1": account("B1", epoch=2), "B3": account("B3"), "B9": account("B9")}
+    assert behind(accounts, found) == ["B3"], "B9 is not part of it"
+
+
+def test_a_broker_that_waits_for_one_that_has_left_is_reminded() -> None:
+    book = Book()
+    begun(book, request("B2", "B3", link="B3", links=[("B2", "B3")]), now())
+    assert departed(book.changes.latest(9)) == set()
+    book.changes.end_step(2, StepState.DONE, "has left", 2.0)
+    assert departed(book.changes.latest(9)) == {"B1"}
+    accounts = {
+        "B2": account("B2", links=[LinkView("B1", "expected"), LinkView("B3", "expected")]),
+        "B3": account("B3", links=[LinkView("B1", "given up")]),
+    }
+    assert waiting(accounts, {"B1"}) == [("B2", "B1")]
 
 
 def test_expected_loads_are_those_of_the_plan() -> None:

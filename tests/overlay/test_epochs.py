@@ -108,6 +108,7 @@ def test_a_request_that_waits_is_in_effect_when_the_change_is_given_up() -> None
     routing.change_epoch(BUILD)
     routing.handle(WANTS, ALICE)
     assert routing.change_epoch(AbortEpoch("c1", 1)) == [DropLane(1), WANTED]
+    assert (routing.status.epoch, routing.status.ended) == (0, 1), "the number is used up"
     assert routing.status.phase == EpochPhase.STEADY.value
     with pytest.raises(UsageError, match="epoch 1 is over"):
         routing.change_epoch(BUILD)

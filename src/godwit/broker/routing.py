@@ -254,6 +254,8 @@ class EpochStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The change that is going on, or the last one that was completed."""
 
     next_epoch: int | None = None
+    ended: int = 0
+    """The highest number that was used or given up: it is not used again."""
 
 
 @runtime_checkable

@@ -19,6 +19,7 @@ change_runner.py        carries changes out, step by step
 ordering.py             orders to brokers, and what they say about themselves
 broker_steps.py         the steps at one broker: drain, restart, return, leave
 newcomers.py            a broker joins, or is started again
+stragglers.py           brokers that do not know the epoch in use are told
 allocating.py           a plan of the allocator as a change
 planned_moves.py        clients move where a plan has them
 autoscale_rule.py       when a plan is carried out without being asked for

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from godwit.api.network_api import BrokerLoad, ChangeRequest, ChangeStep, StepKind
+from godwit.api.network_api import BrokerAccount, BrokerLoad, ChangeRequest, ChangeStep, StepKind
 from godwit.coordinator.change_rules import (
     CONFLICT,
     WRONG,
@@ -95,11 +95,24 @@ def check_allocation(request: ChangeRequest, now: Circumstances) -> None:
         )
     for name in sorted(now.live):
         check_can_be_ordered(name, now)
+        _check_linked(now.accounts[name])
     for name, count in sorted(Counter(request.clients.values()).items()):
         if name in now.accounts and count > now.accounts[name].clients_max:
             most = now.accounts[name].clients_max
             text = f"{count} clients are planned for {name}, which admits {most}: raise its"
             raise RestError(CONFLICT, f"{text} `connections_max`", where="clients")
+
+
+def _check_linked(account: BrokerAccount) -> None:
+    """A broker that is away would hold the change of the tree up until it is given up."""
+    for link in account.links:
+        if link.status not in ("up", "given up"):
+            raise RestError(
+                CONFLICT,
+                f"the link {account.broker} - {link.neighbour} is {link.status}: repeat it when"
+                f" {link.neighbour} is back, or has been given up",
+                where="brokers",
+            )
 
 
 def planned_moves(request: ChangeRequest, homes: Mapping[str, str]) -> dict[str, str]:

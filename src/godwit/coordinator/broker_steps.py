@@ -150,10 +150,30 @@ class BrokerSteps:
                     state = StepState.INCOMPLETE if stayed else StepState.DONE
                     return state, f"{moved} of {len(drained.went)} clients are back"
 
+    async def _empty_leaf(self, index: int) -> None:
+        """Wait until the broker can leave: it may have been killed, and be on its way back."""
+        broker = self._ordering.change.steps[index].broker
+        within_s = self._ordering.change.request.within_s
+        began_s = time.monotonic()
+        while True:
+            account = await self._ordering.look_at(broker)
+            if account is not None and account.clients + account.clients_away:
+                state, says = await self.drain(index)
+                if state is not StepState.DONE:
+                    raise GodwitError(f"broker {broker} cannot leave: {says}")
+            elif account is not None:
+                epoch = max(each.epoch for _, each in self._core.accounts.values())
+                if account.is_ready and account.epoch >= epoch and len(account.links) <= 1:
+                    return
+            if time.monotonic() - began_s > within_s:
+                raise GodwitError(f"broker {broker} is not an empty leaf after {within_s:g} s")
+            await asyncio.sleep(TICK_S)
+
     async def leave(self, index: int) -> StepEnd:
         step, within_s = self._ordering.change.steps[index], self._ordering.change.request.within_s
         start = step.start
         if not start:
+            await self._empty_leaf(index)
             start = await self._noted_start(index)
         with contextlib.suppress(UnreachableError):  # It may have ended already.
             await self._ordering.order(step.broker, "leave", start=start, within_s=ACCOUNT_S)

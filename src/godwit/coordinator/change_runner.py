@@ -29,6 +29,7 @@ from godwit.coordinator.newcomers import Newcomers
 from godwit.coordinator.ordering import ACCOUNT_S, ANSWER_S, TICK_S, Ordering
 from godwit.coordinator.planned_moves import PlannedMoves
 from godwit.coordinator.reshaping_step import ReshapingStep
+from godwit.coordinator.stragglers import Stragglers
 from godwit.errors import GodwitError
 from godwit.http.errors import RestError
 from godwit.protocol.supervision import survive
@@ -41,6 +42,8 @@ class ChangeRunner:
         self._core = core
         self.ordering = Ordering(core, calls, save)
         self._reshaping = ReshapingStep(core, calls, save)
+        self._stragglers = Stragglers(core, self.ordering)
+        """Also during a change: one that was killed has to come back into it."""
         self._seen: dict[str, tuple[float, BrokerAccount]] = {}
         """The last account of brokers that should be drained."""
         steps, newcomers = BrokerSteps(core, self.ordering), Newcomers(core, self.ordering)
@@ -58,6 +61,11 @@ class ChangeRunner:
 
     async def run(self) -> None:
         """Until cancelled."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._stragglers.run())
+            both.create_task(self._run())
+
+    async def _run(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
             with survive(log, "failed"):

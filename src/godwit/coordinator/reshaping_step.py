@@ -7,22 +7,29 @@ follows from it: a coordinator that was killed goes on from there.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Iterable
 
 from godwit.api.epoch_api import CHANGE_EPOCH, READ_EPOCH, change_request
-from godwit.api.network_api import NetworkChange, StepKind, StepState
+from godwit.api.network_api import ChangeKind, NetworkChange, StepKind, StepState
 from godwit.broker.routing import EpochStatus
 from godwit.broker.stimuli import EpochStimulus
 from godwit.coordinator.broker_calls import BrokerCalls
 from godwit.coordinator.coordinator_core import Coordinator
-from godwit.errors import GodwitError, UsageError
+from godwit.errors import GodwitError, UnreachableError, UsageError
 from godwit.http.errors import RestError
 from godwit.http.operations import Nothing
 from godwit.migration.reshaping import ReshapingRecord, ReshapingStage, shape_of
 from godwit.overlay.topology import topology
+from godwit.protocol.backoff import Backoff
 from godwit.runtime.reshaping_run import carry_out
 
+log = logging.getLogger("godwit.changes")
+
 ANSWER_S = 5.0
+#: Between two attempts: the first time, and the longest; a broker that has failed recovers.
+AGAIN_S, AGAIN_S_MAX = 1.0, 5.0
 CONFLICT = 409
 
 
@@ -33,14 +40,35 @@ class ReshapingStep:
         self._save = save
 
     async def run(self, change: NetworkChange, index: int) -> tuple[StepState, str]:
-        step = change.steps[index]
-        record, brokers = step.reshaping, tuple(step.members or change.request.brokers)
+        """A tree that is a part of a plan is tried again if a broker fails before the commit."""
+        began_s, count = time.monotonic(), len(_members(change, index))
+        backoff = Backoff(first_s=AGAIN_S, max_s=AGAIN_S_MAX, jitter=0.0)
+        while True:
+            try:
+                ended = await self._tried(change, index)
+                reason = ended.reason
+            except UnreachableError as error:
+                ended, reason = None, str(error)
+            if ended is not None and ended.stage is ReshapingStage.DONE:
+                return StepState.DONE, f"{count} brokers use epoch {ended.shape.epoch}"
+            if self._core.changes.is_taken_back:
+                return StepState.STOPPED, "the network has its old shape"
+            is_late = time.monotonic() - began_s > change.request.within_s
+            if is_late or change.request.kind is ChangeKind.RESHAPE:
+                raise GodwitError(f"the network keeps its shape: {reason}")
+            log.info("again", extra={"change": change.number, "reason": reason})
+            self._core.changes.note(index, reshaping=None)
+            await backoff.wait()
+
+    async def _tried(self, change: NetworkChange, index: int) -> ReshapingRecord:
+        record = self._core.changes.change(change.number).steps[index].reshaping
         if record is None:
             record = await self._begun(change, index)
             self._keep(index, record)
+        shape = record.shape
 
         async def ask(broker: str, stimulus: EpochStimulus) -> EpochStatus:
-            request = change_request(stimulus, record.shape, self._core.authority.number)
+            request = change_request(stimulus, shape, self._core.authority.number)
             try:
                 return await self._calls.call(broker, CHANGE_EPOCH, request, answer_s=ANSWER_S)
             except RestError as error:
@@ -48,23 +76,18 @@ class ReshapingStep:
                     raise UsageError(str(error)) from None
                 raise
 
-        ended = await carry_out(
+        return await carry_out(
             record,
             ask,
             lambda record: self._keep(index, record),
-            brokers=brokers,
+            brokers=_members(change, index),
             build_s=change.request.within_s,
             is_called_off=lambda: self._core.changes.is_taken_back,
         )
-        if ended.stage is ReshapingStage.DONE:
-            return StepState.DONE, f"{len(brokers)} brokers use epoch {ended.shape.epoch}"
-        if self._core.changes.is_taken_back:
-            return StepState.STOPPED, "the network has its old shape"
-        raise GodwitError(f"the network keeps its shape: {ended.reason}")
 
     async def _begun(self, change: NetworkChange, index: int) -> ReshapingRecord:
         step, request = change.steps[index], change.request
-        brokers = step.members or request.brokers
+        brokers = _members(change, index)
         links = step.links if step.members else request.links
         found = await asyncio.gather(
             *(
@@ -82,7 +105,8 @@ class ReshapingStep:
             {broker: accounts[broker][1].url for broker in brokers},
             follows=max(used, default=0),
         )
-        return ReshapingRecord(change=f"change-{change.number}", shape=shape)
+        # Each attempt has a name of its own: a broker may have kept something of the one before.
+        return ReshapingRecord(change=f"change-{change.number}/{shape.epoch}", shape=shape)
 
     def _keep(self, index: int, record: ReshapingRecord) -> None:
         self._core.changes.note(index, reshaping=record)
@@ -90,6 +114,10 @@ class ReshapingStep:
             raise GodwitError("the state of the coordinator cannot be saved")
 
 
+def _members(change: NetworkChange, index: int) -> tuple[str, ...]:
+    return tuple(change.steps[index].members or change.request.brokers)
+
+
 def _next_epoch(statuses: Iterable[EpochStatus]) -> int:
     """A number that no broker has seen."""
-    return 1 + max(max(each.epoch, each.next_epoch or 0) for each in statuses)
+    return 1 + max(max(each.epoch, each.next_epoch or 0, each.ended) for each in statuses)

@@ -302,6 +302,7 @@ class EpochRouting:
             phase=self._machine.phase.value,
             change=self._change,
             next_epoch=None if self._shape is None else self._shape.epoch,
+            ended=self._ended,
         )
 
     @property
@@ -486,8 +487,7 @@ class EpochRouting:
         self._closing = set(self._now.neighbours) - self._gone
         self._before, self._now_shape = self._now_shape, self._shape
         sweeps = self._now.sweeps
-        self._now, self._lane = self._next, self._shape.epoch
-        self._now_change = self._change
+        self._now, self._lane, self._now_change = self._next, self._shape.epoch, self._change
         self._end(self._lane)
         return answers + go_on_in(self._now, sweeps)
 

@@ -257,7 +257,9 @@ class NodeEpochs:
         for shape in (news.before, news.now, news.following):
             if shape is None or shape.epoch <= status.epoch:
                 continue
-            is_next = shape.follows == status.epoch and (news.is_recent or shape != news.now)
+            # All have dropped the epoch before the present one, if a later one is committed.
+            is_drained = not news.is_recent or news.following is not None
+            is_next = shape.follows == status.epoch and not (shape == news.now and is_drained)
             is_flip = shape.epoch == status.next_epoch or (is_next and shape != news.before)
             is_flip = is_flip and not is_outside(shape, self._node.name)
             kind = FlipEpoch if is_flip else AdoptEpoch

@@ -20,6 +20,11 @@ def test_whatever_fails_nothing_is_lost_and_there_is_one_shape(first: int) -> No
         assert storm.is_flawless, f"godwit replay {seed} --reshaping --faults\n{storm}"
 
 
+def test_a_broker_that_crashes_in_the_second_of_two_changes_comes_back_into_that() -> None:
+    storm = reshaping_storm(131)
+    assert storm.is_flawless, f"godwit replay 131 --reshaping --faults\n{storm}"
+
+
 def test_storms_have_changes_that_are_done_and_brokers_that_crash() -> None:
     happened = "\n".join(line for seed in range(6) for line in reshaping_storm(seed).happened)
     assert ": done" in happened

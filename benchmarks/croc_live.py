@@ -231,8 +231,8 @@ class Play:
 
     async def _handled(self) -> float:
         total = 0.0
-        async with httpx.AsyncClient() as caller:
-            for broker in self._running():
+        async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=8)) as caller:
+            for broker in self._running():  # One that was killed may be on its way back.
                 text = (await caller.get(f"{self.running.http(broker)}/metrics")).text
                 total += sum(
                     sample.value

@@ -33,7 +33,7 @@ from godwit.testing.scripts import (
 )
 
 #: With these, brokers and clients are back in time whatever happens, on a busy machine too.
-PATIENT_LIMITS = Limits(heartbeat_s=0.5, link_s=90.0, session_s=90.0, restart_s=1.5, patience_s=5.0)
+PATIENT_LIMITS = Limits(heartbeat_s=0.5, link_s=90.0, session_s=90.0, restart_s=3.0, patience_s=5.0)
 #: With these, they are given up often.
 IMPATIENT_LIMITS = Limits(heartbeat_s=0.4, link_s=1.5, session_s=2.5, restart_s=1.0, patience_s=1.0)
 #: A broker is left alone for so long after a fault: it has to start.

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 IS_WHOLE = os.environ.get("GODWIT_SWEEP") == "all"
+#: For tests that take minutes, and whose subject another test covers in short.
+in_sweeps = pytest.mark.skipif(not IS_WHOLE, reason="`make sweep` runs it")
 
 
 def seeds(part: int, *, whole: int) -> int:

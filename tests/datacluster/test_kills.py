@@ -16,6 +16,7 @@ from random import Random
 
 import pytest
 from tests.datacluster.landed_files import check
+from tests.sweeps import in_sweeps
 
 ROOT = Path(__file__).parents[2]
 KILLS = 1
@@ -71,6 +72,7 @@ def _wait_for_end(process: int) -> None:
         time.sleep(0.05)
 
 
+@in_sweeps  # tests/live/test_datacluster.py kills a whole data cluster, too.
 @pytest.mark.parametrize("seed", [int(os.environ.get("GODWIT_SEED", "1"))])
 def test_nothing_is_lost_or_doubled(tmp_path: Path, seed: int) -> None:
     random = Random(seed)

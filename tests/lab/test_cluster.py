@@ -15,10 +15,12 @@ from pyspark.sql import SparkSession
 from tests.cluster import standalone
 from tests.lab.collecting import collected, large_plan
 from tests.lab.plain import assert_same
+from tests.sweeps import in_sweeps
 
 ROOT = Path(__file__).parents[2]
 
 
+@in_sweeps  # tests/live/test_datacluster.py has a cluster, too.
 def test_a_cluster_says_what_one_process_says(
     spark: SparkSession, traces: dict[int, Path], tmp_path: Path
 ) -> None:

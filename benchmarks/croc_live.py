@@ -66,6 +66,8 @@ LIMITS_OF_PRICE = (20, 50, 100)
 #: Traffic that profiles are made of, and that is measured.
 STEADY_S = 12.0
 SETTLE_S = 120.0
+#: What `godwit croc apply` says while a link is away.
+REFUSED = "repeat it when"
 
 
 class Arrivals(Observer):
@@ -181,7 +183,10 @@ class Play:
         killing = asyncio.create_task(self._kill(killed)) if with_kill else None
         applied_s = time.time()
         options = ("--at", self._coordinator, "--per-s", "50", "--json")
-        said = await _cli("croc", "apply", str(plan), *options, may_fail=True)
+        said = REFUSED
+        while REFUSED in said:  # A broker that was killed just before is not back yet.
+            said = await _cli("croc", "apply", str(plan), *options, may_fail=True)
+            await asyncio.sleep(1.0 if REFUSED in said else 0.0)
         ended_s = time.time()
         if killing is not None:
             await killing

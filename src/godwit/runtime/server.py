@@ -121,11 +121,13 @@ class BrokerServer:
         return links
 
     async def __aenter__(self) -> Self:
-        self._listener = await self._listen()
+        await self._serve_http()
         try:
-            await self._serve_http()
+            # Last: clients of a broker that restarts call at once, and its modules start now.
+            self._listener = await self._listen()
         except BaseException:
-            self._listener.close()
+            if self._http is not None:
+                await self._http.__aexit__(None, None, None)
             raise
         reached_at = self.settings.address
         self.node.broker.address = self.url if reached_at is None else f"godwit://{reached_at}"

@@ -57,6 +57,10 @@ class Cbc(PolicyModule):
 
     def __init__(self, settings: ProfilingSettings | None = None) -> None:
         self._settings = settings or ProfilingSettings()
+        self._profiles = DeliveryProfiles(
+            vector_length=self._settings.vector_length,
+            vectors_max=self._settings.vectors_max,
+        )
         self._gatherings = Gatherings(self._own_pages)
         self._meters = PublisherMeters()
         self._publishers: dict[str, str] = {}
@@ -65,10 +69,6 @@ class Cbc(PolicyModule):
     def start(self, view: BrokerView, now_s: float) -> Iterable[Request]:
         self._view = view
         self._averages = LoadAverages(view, over_s=view.meters.window_s)
-        self._profiles = DeliveryProfiles(
-            vector_length=self._settings.vector_length,
-            vectors_max=self._settings.vectors_max,
-        )
         for each in view.subscriptions():  # It may start late.
             self._profiles.change(each.client, each.id, each.filter)
         return [Timer(MEASURE, now_s + view.meters.window_s)]

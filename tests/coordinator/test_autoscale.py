@@ -90,7 +90,7 @@ def test_brokers_that_can_be_started_are_planned_with() -> None:
 
 def test_without_an_answer_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(*_args: object, **_options: object) -> None:
-        raise UnreachableError("nobody is there")
+        raise UnreachableError("no answer")
 
     async def refuses(_request: ChangeRequest) -> NetworkChange:
         raise AssertionError("nothing is asked for")

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from godwit.experiments.balance.balance_setup import cases
 from godwit.experiments.balance.load_measures import bucket_s_of
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.platforms import PLATFORMS
 from godwit.experiments.balance.runs import SETTINGS, run, settings_of
 from godwit.experiments.balance.scenes import clients_of, scene_of
-from godwit.experiments.balance.setup import cases
 from godwit.experiments.offload_cost.measures import measure as measure_cost
 from godwit.experiments.offload_cost.runs import run as run_cost
 from godwit.lab.curves import drawn

@@ -1,4 +1,4 @@
-"""Small simulations, traced, with moves that nobody made."""
+"""Small simulations, traced, with moves that no broker made."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Steps that wait for a broker to be there: one that joins, and one that is started again.
 
 At first the links of a network are those of its files (epoch 0), and a broker links itself.  Later
-it is outside the epoch in use: it is told so (`adopt`), serves nobody, and becomes part of the
+it is outside the epoch in use: it is told so (`adopt`), serves no client, and becomes part of the
 network by the next one, which is the step behind this (docs/reshaping.md).
 """
 

@@ -1,8 +1,8 @@
 """Brokers that were restarted and do not know what has happened meanwhile: they are told.
 
 A broker that restarts has the links of its file.  If all neighbours of the file have left, or are
-to call it, it finds nobody who tells it that the network has another shape, and is alone.  One that
-was away while another one has left waits for that one.
+to call it, no broker tells it that the network has another shape, and it is alone.  One that was
+away while another one has left waits for that one.
 """
 
 from __future__ import annotations

@@ -83,13 +83,13 @@ class ForkServer:
             self._ready.register(file, select.POLLIN)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _ignore)
-        # Nobody means us.  Those that we fork have what we have been given.
+        # Ctrl-C is not for this process.  Forked ones have the handler that it was started with.
         self._on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def serve(self) -> tuple[ForkRequest, int | None] | None:
         """Returns in each forked process: what it is, and where it listens.
 
-        Returns None in this one, when nobody can ask any more, or wants to know how anything ends.
+        Returns None in this one, when the other end has closed the socket and all channels.
         """
         while self._requests.fileno() >= 0 or self._channels:
             ready = {file for file, _ in self._ready.poll()}

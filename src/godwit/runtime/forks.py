@@ -33,7 +33,7 @@ from godwit.runtime.fork_server import REQUEST, ROOM, SIGNAL, STALE, ForkRequest
 log = logging.getLogger("godwit.forks")
 
 PROGRAM = "from godwit.runtime.fork_server import main; main()"
-#: The exit code of a process whose parent has died: nobody knows the true one.
+#: The exit code of a process whose parent has died: the true one is not known.
 UNKNOWN_CODE = 255
 #: Until there is room for a request.
 PAUSE_S = 0.01
@@ -142,7 +142,7 @@ class ForkedProcess:
     def _on_silence(self) -> None:
         """The process that has forked it, or should have, is dead."""
         if self.pid:
-            # It still runs, and nobody can tell when it ends; without a leash it stops.
+            # It still runs, and its end cannot be noticed; without a leash it stops.
             log.error("the process that forks others has died", extra={"child": self.pid})
         elif not self._trouble:
             self._trouble = "the process that forks others has died"

@@ -3,7 +3,7 @@
 platforms.py          what brokers can do: tables 7.2 and 7.4
 scenes.py             what a case plays: brokers, clients, and when they do what
 runs.py               how a case is run, and its settings
-setup.py              the setup in words, and cases
+balance_setup.py      the setup in words, and cases
 readings.py           tables of a trace as plain values
 load_measures.py      loads of edge brokers over time
 session_measures.py   sessions, moves, and errors of estimates

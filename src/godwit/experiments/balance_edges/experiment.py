@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
 from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
 from godwit.experiments.balance.figures import growing
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_edges.claims import CLAIMS
 from godwit.lab.declaration import Case, Experiment, Scale
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
 from godwit.experiments.balance.claims import (
     CLUSTER,
     HOMOGENEOUS,
@@ -14,7 +15,6 @@ from godwit.experiments.balance.claims import (
 )
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_global.claims import CLAIMS
 from godwit.experiments.balance_global.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
 from godwit.experiments.balance.claims import SIMULATION, SMALL, SMALL_ALIKE
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_local.claims import ALL, CLAIMS, CLOSE_TRIGGER
 from godwit.experiments.balance_local.figures import FIGURES
 from godwit.experiments.balance_local.parameter_claims import VARIED

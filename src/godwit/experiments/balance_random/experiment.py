@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
 from godwit.experiments.balance.claims import RANDOM, SMALL, SMALL_ALIKE, THESIS
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.balance_random.claims import ALL, CLAIMS
 from godwit.experiments.balance_random.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale

@@ -5,8 +5,8 @@ from __future__ import annotations
 from godwit.experiments.grape_enterprise.claims import CLAIMS
 from godwit.experiments.placement.figures import FANOUT_FIGURES, figures
 from godwit.experiments.placement.measures import MEASURES, measure
+from godwit.experiments.placement.placement_setup import SETUP, cases
 from godwit.experiments.placement.runs import run
-from godwit.experiments.placement.setup import SETUP, cases
 from godwit.lab.declaration import Experiment, Scale
 
 PAPER = (63, 2, (1, 2, 4, 16, 63)), (63, 4, (4, 16)), (127, 2, (4,))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from godwit.experiments.grape_random.claims import CLAIMS
 from godwit.experiments.placement.figures import figures
 from godwit.experiments.placement.measures import MEASURES, measure
+from godwit.experiments.placement.placement_setup import SETUP, cases
 from godwit.experiments.placement.runs import run
-from godwit.experiments.placement.setup import SETUP, cases
 from godwit.lab.declaration import Experiment, Scale
 
 EXPERIMENT = Experiment(

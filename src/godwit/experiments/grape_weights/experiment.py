@@ -12,8 +12,8 @@ from godwit.experiments.grape_weights.claims import CLAIMS
 from godwit.experiments.grape_weights.figures import FIGURES
 from godwit.experiments.placement.claims import DELAY, LOAD
 from godwit.experiments.placement.measures import MEASURES, measure
+from godwit.experiments.placement.placement_setup import SETUP
 from godwit.experiments.placement.runs import run
-from godwit.experiments.placement.setup import SETUP
 from godwit.lab.declaration import Case, Experiment, Scale
 
 WEIGHTS = (100, 75, 50, 25, 1)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from godwit.experiments.placement.claims import LOAD, POP
 from godwit.experiments.placement.measures import MEASURES, measure
+from godwit.experiments.placement.placement_setup import SETUP
 from godwit.experiments.placement.runs import run
-from godwit.experiments.placement.setup import SETUP
 from godwit.experiments.placement_sampling.claims import CLAIMS
 from godwit.experiments.placement_sampling.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale

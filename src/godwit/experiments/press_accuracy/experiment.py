@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
 from godwit.experiments.balance.claims import CLUSTER, PLANETLAB, SIMULATION, SMALL
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
-from godwit.experiments.balance.setup import SETUP, SHARED, cases
 from godwit.experiments.press_accuracy.claims import CLAIMS, SAMPLES
 from godwit.experiments.press_accuracy.figures import FIGURES
 from godwit.lab.declaration import Case, Experiment, Scale

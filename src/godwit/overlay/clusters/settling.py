@@ -51,8 +51,8 @@ class Settling:
         brokers: Collection[str],
         way_to: Callable[[str], Neighbour | None],
     ) -> None:
-        """`way_to` is where publications for the cluster of a broker go, or the broker, if it is a
-        mate; None if there is no way.
+        """`way_to` gives the next hop to a broker: the broker itself if it is a mate, else where
+        publications for its cluster go.  None if that link is missing.
         """
         self._broker = broker
         self._brokers = frozenset(brokers)

@@ -1,7 +1,7 @@
 """The place of a broker in the shape of an epoch: its neighbours there, and the links it opens.
 
 A broker that joins later is *outside* an epoch that is in use: nothing comes into effect there
-until the next epoch, of which it is a part.
+until the next epoch, which has it as a member.
 """
 
 from __future__ import annotations

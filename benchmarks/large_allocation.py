@@ -45,7 +45,7 @@ ATTRIBUTES = 7
 WHOLE_STOCK = 0.4
 BROKER_BYTES_S = 1e6
 MATCHING = MatchingDelay(1e-6, 1e-4)
-SAMPLE_S = 0.5
+SAMPLE_S = 2.0
 
 
 def publishers_for(subscriptions: int) -> int:

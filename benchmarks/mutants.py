@@ -2,6 +2,7 @@
 
     python -m benchmarks.mutants                        # each of them, 100 runs at most
     python -m benchmarks.mutants gap-not-signalled --runs 20
+    python -m benchmarks.mutants --in-memory            # faster: brokers are no processes
 
 A mutant is a copy of the sources in which some lines are replaced: production code has no hook for
 it.  Versions that break a promise run `godwit nemesis`, seed after seed, until one of the runs has
@@ -258,13 +259,15 @@ async def failed_test(mutant: Mutant, console: Console) -> str | None:
     return failed[0].removeprefix("FAILED ").split(" - ")[0] if failed else None
 
 
-async def noticed_after(mutant: Mutant, runs: int, seconds: float, console: Console) -> int | None:
+async def noticed_after(
+    mutant: Mutant, runs: int, options: list[str], console: Console
+) -> int | None:
     """How many runs it takes to notice it; None if it is not noticed."""
     with tempfile.TemporaryDirectory(prefix="godwit-mutant-") as folder:
         mutant.make(Path(folder))
         for seed in range(runs):
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "godwit", "nemesis", str(seed), "--seconds", f"{seconds:g}",
+                sys.executable, "-m", "godwit", "nemesis", str(seed), *options,
                 env={**os.environ, "PYTHONPATH": folder},
                 stdout=asyncio.subprocess.PIPE,
             )  # fmt: skip
@@ -278,12 +281,12 @@ async def noticed_after(mutant: Mutant, runs: int, seconds: float, console: Cons
     return None
 
 
-async def outcome(mutant: Mutant, runs: int, seconds: float, console: Console) -> str | None:
+async def outcome(mutant: Mutant, runs: int, options: list[str], console: Console) -> str | None:
     """How it was noticed; None if it was not."""
     if mutant.tests:
         test = await failed_test(mutant, console)
         return None if test is None else f"noticed by {test}"
-    count = await noticed_after(mutant, runs, seconds, console)
+    count = await noticed_after(mutant, runs, options, console)
     return None if count is None else f"noticed after {count} runs"
 
 
@@ -293,15 +296,17 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(mutants))
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--in-memory", action="store_true", help="nemesis on a virtual clock")
     given = parser.parse_args()
     unknown = set(given.names) - set(mutants)
     if unknown:
         parser.error(f"no mutant {', '.join(sorted(unknown))}; choose from {', '.join(mutants)}")
+    options = ["--seconds", f"{given.seconds:g}", *["--in-memory"] * given.in_memory]
     console = Console()
     found: dict[str, str | None] = {}
     for name in given.names or mutants:
         console.print(f"{name}: {mutants[name].meaning}")
-        found[name] = asyncio.run(outcome(mutants[name], given.runs, given.seconds, console))
+        found[name] = asyncio.run(outcome(mutants[name], given.runs, options, console))
     for name, how in found.items():
         console.print(f"{name}: {how or 'NOT NOTICED'}", highlight=False)
     return 1 if None in found.values() else 0

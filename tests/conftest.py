@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
+
 #: What Spark does here takes seconds: Java should not spend them on compiling it well, nor on
 #: verifying what compilers wrote.
 JAVA_IN_HASTE = (
@@ -20,3 +22,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 #: that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a Spark session come first.
+
+    A worker of xdist begins with the first tests of its part, and others steal from the end.  So
+    one worker runs nearly all of these, and Java has to become warm only once.
+    """
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))

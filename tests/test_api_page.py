@@ -72,7 +72,8 @@ def operations() -> Iterator[Operation[Any, Any]]:
 
 def test_the_page_lists_exactly_the_requests() -> None:
     page = {*re.findall(r"`((?:GET|POST) /[^`]+)`( \*)?", PAGE)}
-    others = {(f"GET /{name}", "") for name in ("metrics", "healthz", "routing")}
+    plain = ("metrics", "healthz", "routing", "api/stream", "api/tail")
+    others = {(f"GET /{name}", "") for name in plain}
     assert page == others | {(str(each), " *" if each.is_guarded else "") for each in operations()}
 
 

@@ -155,7 +155,7 @@ def test_what_is_not_advertised_is_not_published(url: str) -> None:
         pytest.param(("pub", "URL", "n,5"), "line 1:", id="no record"),
         pytest.param(("adv", "URL", "class = '$LOAD'"), "control classes", id="not ours"),
         pytest.param(("sub", "URL", "n > 5", "--name", "a b"), "a b", id="no name"),
-        pytest.param(("topology", "ring"), "choose from tree, chain, star", id="no shape"),
+        pytest.param(("topology", "ring"), "choose from tree, mesh, chain, star", id="no shape"),
         pytest.param(("up", "nowhere.toml"), "cannot read nowhere.toml", id="no file"),
         pytest.param(("simulate", "nowhere.toml"), "cannot read nowhere.toml", id="no file either"),
         pytest.param(("broker", "--id", "a b"), "id", id="no id"),
@@ -164,7 +164,9 @@ def test_what_is_not_advertised_is_not_published(url: str) -> None:
         ),
         pytest.param(("broker", "--id", "B1", "--log-level", "loud"), "loud", id="no level"),
         pytest.param(("broker", "--id", "B1", "--link", "B2"), "B2", id="no neighbour"),
-        pytest.param(("replay", "7", "--overlay", "ring"), "['clusters', 'tree']", id="no overlay"),
+        pytest.param(
+            ("replay", "7", "--overlay", "ring"), "['clusters', 'mesh', 'tree']", id="no overlay"
+        ),
         pytest.param(("explain", "n >> 5", "[n,1]"), "column 4", id="nothing to explain"),
     ],
 )
@@ -218,10 +220,14 @@ def test_a_network_file_is_run_and_simulated(tmp_path: Path) -> None:
 
     with started("up", str(path)) as up:
         assert up.stdout
-        lines = [up.stdout.readline() for _ in range(5)]
+        lines = [up.stdout.readline() for _ in range(6)]
         assert lines[0] == "starting 3 brokers ...\n", up.stderr and up.stderr.read()
         assert lines[-1] == "all are linked; Ctrl-C stops them\n"
         urls = [line.split()[1] for line in lines[1:4]]
+        name, dashboard = lines[4].split()
+        assert (name, dashboard[:17]) == ("dashboard", "http://127.0.0.1:")
+        story = run("why", "[n,2]", "--broker", "B3", "--to", "alice", "--at", dashboard)
+        assert (story.returncode, story.stdout.split("\n")[0]) == (1, "alice: unknown subscriber")
         with subscribed(urls[0], "n > 1", "--count", "1", "--json") as alice:
             assert run("pub", urls[2], "[n,1]", "[n,2]").returncode == 0
             event = json.loads(alice.communicate(timeout=30)[0])

@@ -420,9 +420,9 @@ def test_a_move_is_over_when_the_client_is_closed() -> None:
 def test_what_is_not_a_filter_is_refused() -> None:
     async def history(scene: Scene) -> None:
         wrong: Any = [X, "y > 5"]
-        with pytest.raises(UsageError, match="a filter is a text, or a Filter; got a list"):
+        with pytest.raises(UsageError, match="a filter is a text, or a Filter, not of type list"):
             scene.alice.subscribe(wrong)
-        with pytest.raises(UsageError, match="a filter is a text, or a Filter; got a list"):
+        with pytest.raises(UsageError, match="a filter is a text, or a Filter, not of type list"):
             await scene.alice.advertise(wrong)
         with pytest.raises(ContentError, match=r"use Filter\.parse\(text\)"):
             Filter(X)  # type: ignore[arg-type]

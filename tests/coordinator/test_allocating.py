@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.coordinator.test_change_records import ME, Book
 from tests.coordinator.test_change_rules import account, circumstances
 
@@ -123,14 +124,34 @@ def test_a_broker_that_is_behind_is_told_the_shape_without_those_that_have_left(
 def test_a_broker_that_waits_for_one_that_has_left_is_reminded() -> None:
     book = Book()
     begun(book, request("B2", "B3", link="B3", links=[("B2", "B3")]), now())
-    assert departed(book.changes.latest(9)) == set()
+    assert departed(book.changes.latest(9), {"B2", "B3"}) == set()
     book.changes.end_step(2, StepState.DONE, "has left", 2.0)
-    assert departed(book.changes.latest(9)) == {"B1"}
-    accounts = {
-        "B2": account("B2", links=[LinkView("B1", "expected"), LinkView("B3", "expected")]),
-        "B3": account("B3", links=[LinkView("B1", "given up")]),
-    }
+    assert departed(book.changes.latest(9), {"B2", "B3"}) == {"B1"}
+    accounts = {"B2": account("B2", awaited=["B1", "B3"]), "B3": account("B3")}
     assert waiting(accounts, {"B1"}) == [("B2", "B1")]
+
+
+def test_a_broker_that_has_left_and_was_started_again_is_not_part_of_the_shape() -> None:
+    book = Book()
+    begun(book, request("B2", "B3", link="B3", links=[("B2", "B3")]), now())
+    links = (("B1", "B3"), ("B2", "B3"))
+    shape = NetworkShape(epoch=2, links=links, addresses=dict.fromkeys(("B1", "B2", "B3"), "x"))
+    building = ReshapingRecord(change="c", shape=shape)
+    book.changes.note(0, reshaping=replace(building, stage=ReshapingStage.DONE))
+    book.changes.end_step(2, StepState.DONE, "has left", 2.0)
+    changes, brokers = book.changes.latest(9), ["B1", "B2", "B3"]
+    found = last_shape(changes, brokers)
+    assert found is not None
+    assert list(found.shape.brokers) == ["B2", "B3"]
+    assert departed(changes, brokers) == {"B1"}, "those that wait for it are reminded"
+    book.changes.end(ChangeState.DONE, "", {}, 3.0)
+    begun(book, request("B1", "B2", "B3", link="B3", links=list(links)), now())
+    book.changes.note(0, reshaping=building)
+    assert departed(book.changes.latest(9), brokers) == set(), "it may be part of it just now"
+    book.changes.note(0, reshaping=replace(building, stage=ReshapingStage.DONE))
+    found = last_shape(book.changes.latest(9), brokers)
+    assert found is not None
+    assert set(found.shape.brokers) == {"B1", "B2", "B3"}
 
 
 def test_expected_loads_are_those_of_the_plan() -> None:

@@ -101,6 +101,7 @@ def test_an_abort_is_a_state_and_comes_too_late_for_a_broker_that_leaves() -> No
     with pytest.raises(RestError, match="no change is under way"):
         book.changes.abort()
     book.begin(ChangeKind.LEAVE, "B1")
+    assert book.changes.abortable().state is ChangeState.RUNNING, "a dry run changes nothing"
     assert book.changes.abort().state is ChangeState.TAKING_BACK
     assert book.changes.is_taken_back
     assert book.changes.abort().state is ChangeState.TAKING_BACK, "it may be repeated"

@@ -49,12 +49,12 @@ def test_records_without_a_producer_are_new_whatever_the_clock_says(tmp_path: Pa
     inbox, log, quarantine = open_inbox(tmp_path)
     # As an earlier release numbered them, when the clock was ahead.
     inbox.take([record(4_000_000_000_000_000_000, {"n": 1}, "http/")])
-    taken = take_posted(inbox, [b'{"n": 2}', b"oh", b'{"n": 3}'], None, 1)
+    taken = take_posted(inbox, [b'{"n": 2}', b"oh", b'{"n": 3}'], None, 1, accepted_s=5.0)
     assert taken == AcceptedRecords(accepted=2, rejected=1, duplicates=0)
     log.close()
     quarantine.close()
     inbox, log, quarantine = open_inbox(tmp_path)  # After a restart, too.
-    taken = take_posted(inbox, [b"oh", b'{"n": 4}'], None, 1)
+    taken = take_posted(inbox, [b"oh", b'{"n": 4}'], None, 1, accepted_s=5.0)
     assert taken == AcceptedRecords(accepted=1, rejected=1, duplicates=0)
     assert [n for _, n in held(log.folder)] == [1, 2, 3, 4]
     assert len(held(quarantine.folder, "reason")) == 2
@@ -78,7 +78,9 @@ def test_marks_are_not_ahead_of_what_is_kept_aside(tmp_path: Path) -> None:
 
 def test_a_feed_hears_a_publisher_that_was_started_again(tmp_path: Path) -> None:
     inbox, log, _ = open_inbox(tmp_path)
-    feeder = Feeder(Feed("reports", "n is present", "Reports"), inbox, "data.reports", "", "")
+    feeder = Feeder(
+        Feed("reports", "n is present", "Reports"), inbox, "data.reports", "", "", clock=lambda: 5.0
+    )
 
     def published(incarnation: str, sequence: int, n: int) -> Publication:
         id = AdvertisementId(f"paul/{incarnation}~a1")

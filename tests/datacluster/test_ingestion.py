@@ -115,15 +115,19 @@ def test_records_get_in_batch_by_batch_and_again_after_a_restart(
         assert it.numbers() == good(15)
 
 
-def test_a_dataset_begins_with_a_batch_of_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark runs an empty batch at first if there are no records: not an error."""
-    with landed(spark, tmp_path) as it:
+def test_a_query_sleeps_while_no_records_come(spark: SparkSession, tmp_path: Path) -> None:
+    drowsy = DatasetSettings(ingestion=IngestionSettings(interval_s=0.0, sleep_s=0.5))
+    with landed(spark, tmp_path, drowsy) as it:
         it.landing.execute(dataset_statement(REPORTS))
-        it.wait(lambda: it.told == [("Reports", 1)])
+        queries = it.landing._ingestion._all()
+        for first in (1, 6):
+            assert all(query.is_asleep for query in queries)
+            assert not spark.streams.active
+            it.take(first, 4)
+            it.wait(lambda first=first: it.position() == first + 3 - first // 6)  # type: ignore[misc]
+            it.wait(lambda: all(query.is_asleep for query in queries))
+        assert it.numbers() == [1, 2, 3, 4, 6, 7, 8, 9]
         assert it.landing.troubles() == []
-        it.take(1, 5)
-        it.wait(lambda: it.position() == 5)
-        assert it.numbers() == good(5)
 
 
 def test_a_backlog_is_ingested_in_batches_of_limited_size(
@@ -223,7 +227,7 @@ def once_wrong(real: Callable[..., Any]) -> Callable[..., Any]:
 def test_whatever_goes_wrong_somebody_goes_on_looking_after_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(IngestionQuery, "_is_behind", once_wrong(IngestionQuery._is_behind))
+    monkeypatch.setattr(IngestionQuery, "_failure", once_wrong(IngestionQuery._failure))
     with landed(spark, tmp_path) as it:
         it.landing.execute(dataset_statement(REPORTS))
         it.take(1, 10)
@@ -239,7 +243,7 @@ def test_whatever_goes_wrong_a_feed_goes_on(
 
     async def history(inbox: Inbox) -> None:
         feed = Feed("reports", "n is present", "Reports")
-        feeder = Feeder(feed, inbox, "data.reports", "godwit://127.0.0.1:1", "")
+        feeder = Feeder(feed, inbox, "data.reports", "godwit://127.0.0.1:1", "", clock=time.time)
         running = asyncio.create_task(feeder.run())
         async with asyncio.timeout(PATIENCE_S):
             await followed.wait()

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from random import Random
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.datacluster.stocking import KEYED, UNKEYED, made, open_storage, rows, store
@@ -72,6 +73,17 @@ def test_compaction_changes_nothing_that_can_be_seen(
         storage.delete_dropped(grace_s=0.0)
         assert files_on_disk(folder) == len(storage.files.of(known.id))
         storage.close()
+
+
+def test_compaction_merges_row_groups(spark: SparkSession, tmp_path: Path) -> None:
+    storage, known = made(spark, tmp_path, UNKEYED)
+    for number in range(8):
+        store(storage, known, [f"u{number}", "v"])
+    assert compact(storage, known, 0, CompactionSettings(fan_in=8))
+    (merged,) = storage.files.of(known.id)
+    assert merged.rows == 16
+    assert pq.read_metadata(storage.folders.path(merged)).num_row_groups == 1
+    storage.close()
 
 
 def test_below_the_horizon_the_latest_of_each_key_is_left(

@@ -288,3 +288,15 @@ def test_what_adaptive_pie_saves_is_of_platforms_with_both_kinds(claim: str) -> 
     )
 
     assert judged.judge(without).measured == pytest.approx(judged.judge(whole).measured)
+
+
+def test_what_adaptive_pie_saves_at_rest_is_of_platforms_at_rest() -> None:
+    """The thesis: once the system stabilizes with no load balancing activity."""
+    (judged,) = (each for each in LOCAL.claims if each.id == "L23")
+    sent = {"pie_stable_per_s": 0.5}
+    where = {"platform": "cluster", "settings": "adaptive"}
+    at_rest = results(LOCAL, sent, **where)
+    balancing = results(LOCAL, sent | {"coordination_stable_per_s": 0.1}, **where)
+
+    assert judged.judge(at_rest).verdict is Verdict.NOT_REPRODUCED
+    assert judged.judge(balancing).measured == pytest.approx(0.75)

@@ -126,9 +126,10 @@ def test_strange_servers(line: bytes, error: str) -> None:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Saying(line), "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
+        answer_s = 10.0 if line else 0.2  # Only silence is waited out.
         async with (
             server,
-            HttpClient(f"http://127.0.0.1:{port}", attempts=1, answer_s=0.2) as caller,
+            HttpClient(f"http://127.0.0.1:{port}", attempts=1, answer_s=answer_s) as caller,
         ):
             with pytest.raises((UnreachableError, RestError), match=error):
                 await caller.call(LOOK, Shelf(1))

@@ -130,7 +130,9 @@ class ChangingNetwork:
         return await self.ended(await self.begin(kind, *brokers, **fields))
 
     async def abort(self) -> NetworkChange:
-        return await self.ended(await self.caller.call(network_api.ABORT_CHANGE, Nothing()))
+        return await self.ended(
+            await self.caller.call(network_api.ABORT_CHANGE, network_api.AbortRequest())
+        )
 
     async def until_moved(self, change: NetworkChange, count: int) -> None:
         """Wait until so many clients have moved in the change."""

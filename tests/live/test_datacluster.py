@@ -13,6 +13,7 @@ import pytest
 from benchmarks.channel_kills import run
 from rich.console import Console
 from tests.cluster import standalone
+from tests.sweeps import in_sweeps
 from typer.testing import CliRunner
 
 from godwit import EndedError, RefusedError
@@ -287,6 +288,20 @@ def test_kills_lose_nothing_and_repeat_nothing() -> None:
         outcome = await run(cluster_kills=1, broker_kills=1, java_kills=1, seed=3, console=console)
         assert outcome.faults == []
         assert sorted(outcome.kills) == ["B1", "Java", "data cluster"]
+        assert outcome.published == outcome.delivered > 100
+
+    play(history, within_s=800)
+
+
+@in_sweeps  # Four times the start of Spark; tests/datacluster/test_lease.py has the protocol.
+def test_a_standby_takes_over_without_loss() -> None:
+    """Once from a process that was killed, and once from one that was asleep and wakes."""
+
+    async def history() -> None:
+        console = Console(quiet=True)
+        outcome = await run(cluster_kills=0, broker_kills=0, take_overs=2, seed=2, console=console)
+        assert outcome.faults == []
+        assert len(outcome.take_overs_s) == 2
         assert outcome.published == outcome.delivered > 100
 
     play(history, within_s=800)

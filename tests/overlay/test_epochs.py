@@ -277,3 +277,19 @@ def test_the_manual_has_the_table_and_the_picture() -> None:
     page = Path("docs/reshaping.md").read_text()
     assert phase_table() in page, f"docs/reshaping.md must contain:\n{phase_table()}"
     assert phase_diagram() in page, f"docs/reshaping.md must contain:\n{phase_diagram()}"
+
+
+def test_one_that_rejoins_does_not_wait_for_a_broker_that_has_left_since() -> None:
+    routing = broker()
+    routing.change_epoch(FLIP)
+    assert routing.status.phase == EpochPhase.REJOINING.value
+    routing.forget("A")
+    following = routing.news.following
+    assert following is not None
+    assert following.links == (("B", "C"),)
+
+
+def test_a_shape_that_is_only_being_built_keeps_its_brokers() -> None:
+    routing = built()
+    routing.forget("A")
+    assert routing.shape == SHAPE

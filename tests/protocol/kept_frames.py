@@ -19,7 +19,7 @@ import msgspec
 from msgspec import inspect
 
 from godwit.content.filters import Filter
-from godwit.content.messages import Wired
+from godwit.content.wired import Wired
 from godwit.protocol import frames
 from godwit.protocol.frames import DECODE_ERRORS, KINDS, Frame, encode_body
 from godwit.protocol.versions import PROTOCOL

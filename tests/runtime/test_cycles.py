@@ -116,14 +116,84 @@ def test_two_links_between_two_parts_race(caplog: pytest.LogCaptureFixture) -> N
     run_in_virtual_time(scenario())
 
 
-def test_a_link_that_is_expected_counts_before_it_is_up() -> None:
+def test_a_link_waits_for_those_that_are_expected_and_is_refused_for_their_sake() -> None:
     async def scenario() -> None:
         async with MemoryNetwork(chain(3), absent=["B2"]) as network:
             links = Links(network)
             links.dial(("B3", "B1"))
+            await asyncio.sleep(network.nodes["B1"].limits.link_s / 2)
+            assert not links.is_up(("B3", "B1"))
+            await network.restart("B2")
             await links.settle()
             assert "B3 - B2 - B1" in str(links.diallers["B3", "B1"].trouble)
-            await network.restart("B2")
+            await check_use(network, {frozenset(network.nodes)})
+
+    run_in_virtual_time(scenario())
+
+
+def test_both_ends_of_a_way_have_restarted_and_do_not_know_it_yet() -> None:
+    """X calls B1 and B2 before their neighbours, which dial them, have called again."""
+
+    async def scenario() -> None:
+        tree = topology(("B1", "B2", "B3", "B4"), [("B1", "B3"), ("B3", "B4"), ("B2", "B4")])
+        async with MemoryNetwork(tree) as network:
+            await network.add_broker("X")
+            network.crash("B1")
+            network.crash("B2")
+            await asyncio.sleep(3.0)
+            await asyncio.gather(network.restart("B1"), network.restart("B2"))
+            assert not network.nodes["B1"].ports
+            assert not network.nodes["B2"].ports
+            links = Links(network)
+            links.dial(("X", "B1"), ("X", "B2"))
+            await links.settle()
+            assert len(links.up) == 1, "the other one would close a cycle"
+            await check_use(network, {frozenset(network.nodes)})
+
+    run_in_virtual_time(scenario())
+
+
+def test_what_is_known_of_a_broker_that_has_left_refuses_no_link() -> None:
+    """C has heard of the links of X while it was cut off from A, which knows that X has left."""
+
+    async def scenario() -> None:
+        tree = topology("ABCD", [("A", "B"), ("B", "C"), ("C", "D")])
+        async with MemoryNetwork(tree) as network:
+            await network.add_broker("X", linked_to="C")
+            links = Links(network)
+            for dialling, dialled in (("C", "B"), ("B", "A")):
+                network._dialling[dialling][dialled].cancel()
+                port = link_port(network, dialling, dialled)
+                cut(port.connection)
+                for name, other in ((dialling, dialled), (dialled, dialling)):
+                    network.nodes[name].remove(link_port(network, name, other), "did not come back")
+            links.dial(("X", "A"))
+            await links.settle()
+            assert links.up == [("X", "A")]
+            await network.remove_broker("X")
+            del links.diallers["X", "A"]
+            links.dial(("B", "A"))
+            await links.settle()
+            links.dial(("C", "B"))
+            async with asyncio.timeout(SETTLE_S):
+                await until(lambda: len(links.up) == 2)
+            await check_use(network, {frozenset("ABCD")})
+
+    run_in_virtual_time(scenario())
+
+
+def test_a_link_is_made_beside_a_broker_that_waits_for_one_that_does_not_come() -> None:
+    """Waves wait for configured neighbours until these are given up, after `link_s`."""
+
+    async def scenario() -> None:
+        async with MemoryNetwork(chain(3), absent=["B1"]) as network:
+            await network.add_broker("X")
+            await network.add_broker("Y", linked_to="X")
+            links = Links(network)
+            links.dial(("X", "B3"))
+            async with asyncio.timeout(SETTLE_S):
+                await links.diallers["X", "B3"].linked.wait()
+            assert asyncio.get_running_loop().time() >= network.nodes["B2"].limits.link_s
             await check_use(network, {frozenset(network.nodes)})
 
     run_in_virtual_time(scenario())

@@ -123,6 +123,7 @@ def test_routing_shows_the_tables() -> None:
             "advertisements": {advertisement: "neighbour B1"},
             "subscriptions": {subscription: "client bob"},
             "told": {"B1": [subscription]},
+            "links": {"B1": "primary"},
         }
 
     run(scenario())

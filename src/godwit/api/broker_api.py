@@ -24,7 +24,7 @@ import msgspec
 
 from godwit.api.network_api import Authority
 from godwit.content.channel_messages import Arguments, ChannelSubscriptionId, Position, Row
-from godwit.content.messages import ShortText
+from godwit.content.wired import ShortText
 from godwit.http.operations import Operation
 from godwit.protocol.frames import Name
 

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from godwit.content.channel_messages import Arguments, Position, Row
-from godwit.content.messages import ShortText
+from godwit.content.wired import ShortText
 from godwit.http.operations import Nothing, Operation
 
 #: Default address.
@@ -337,7 +337,7 @@ SKIP_EXECUTION = Operation(
 )  # fmt: skip
 RESUME_CHANNEL = Operation(
     "POST", "/resumechannel", ResumeChannel, Done,
-    "Let a channel go on that was stopped because Spark died; 409 if none is planned.",
+    "Let a channel go on that was stopped; 409 if none is planned.",
     is_guarded=True,
 )  # fmt: skip
 DATASETS = Operation("GET", "/datasets", Nothing, Datasets, "All datasets.")

@@ -20,7 +20,7 @@ import msgspec
 from godwit.broker.routing import EpochStatus
 from godwit.broker.stimuli import AbortEpoch, AdoptEpoch, BuildEpoch, EpochStimulus, FlipEpoch
 from godwit.content.link_messages import NetworkShape
-from godwit.content.messages import ShortText
+from godwit.content.wired import ShortText
 from godwit.http.operations import Nothing, Operation
 
 EpochStep: TypeAlias = Literal["build", "flip", "abort", "adopt"]

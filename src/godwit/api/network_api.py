@@ -61,6 +61,9 @@ class LinkView(msgspec.Struct, frozen=True, order=True):
     status: str
     """up, away, expected, given up, pending."""
 
+    bytes_per_s: float = 0.0
+    """Sent over it in the last window of the meters."""
+
 
 class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     """What a broker says about itself."""
@@ -93,8 +96,25 @@ class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     http_sessions: int = 0
     clients_max: int = 0
     links: list[LinkView] = []
+    awaited: list[str] = []
+    """Neighbours that it waits for, of every epoch in use."""
+
     missing: list[str] = []
     """Brokers that are configured and not there, as far as this one can see."""
+
+    publishers: int = 0
+    """Of its clients, those that have published."""
+
+    subscriptions: int = 0
+    advertisements: int = 0
+    """In its tables."""
+
+    queue_bytes: int = 0
+    """Waiting for peers, or for their acknowledgement."""
+
+    deliveries: int = 0
+    dropped: int = 0
+    """Since it started."""
 
     publications_per_s: float = 0.0
     input_bytes_per_s: float = 0.0
@@ -356,6 +376,12 @@ class WhichChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 20
 
 
+class AbortRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """With `dry_run` the present change is the answer, or why it is too late."""
+
+    dry_run: bool = False
+
+
 class WhichChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: Annotated[int, msgspec.Meta(ge=1)]
 
@@ -399,7 +425,7 @@ STARTS = Operation(
     is_idempotent=True, is_guarded=True,
 )  # fmt: skip
 ABORT_CHANGE = Operation(
-    "POST", "/network/abort", Nothing, NetworkChange,
+    "POST", "/network/abort", AbortRequest, NetworkChange,
     "Take the present change back, as far as that is possible.",
     is_guarded=True,
 )  # fmt: skip

@@ -11,7 +11,7 @@ drive this class, not two copies of it.
     from a neighbour          routing
     routing messages          Routing.handle decides (overlay/)
     publications              Routing.destinations decides, the core makes the copies
-    parts that are missing    parts.py: clients are told of gaps
+    parts that are missing    parts.py: clients are told of gaps (parts_by_epoch.py)
     modules                   see what passes (modules.py), submit messages, and exchange letters,
                               which no router sees
 
@@ -30,7 +30,6 @@ from typing import TypeVar, assert_never
 from godwit.broker.delays import Delays
 from godwit.broker.effects import (
     CloseLink,
-    Decision,
     Deliver,
     DropLane,
     Effect,
@@ -38,27 +37,33 @@ from godwit.broker.effects import (
     NameEffect,
     Notify,
     OpenLink,
-    Ping,
-    Report,
     Send,
-    SetTimer,
-    Submit,
 )
 from godwit.broker.meters import Meters
+from godwit.broker.module_effects import effect_of
 from godwit.broker.modules import (
-    AskForPings,
-    AskToMove,
     BrokerView,
     PolicyModule,
     Request,
-    Timer,
-    ToNeighbour,
+    WantSoftLinks,
 )
 from godwit.broker.parts import Parts
-from godwit.broker.routing import Answer, MovedAway, MovedHere, Reshapable, Routing, Structured
+from godwit.broker.parts_by_epoch import PartsByEpoch
+from godwit.broker.routing import (
+    Answer,
+    MovedAway,
+    MovedHere,
+    Multipath,
+    Reshapable,
+    Routing,
+    Steerable,
+    SteerRequest,
+    Structured,
+)
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
     AbortEpoch,
+    Acknowledged,
     AdoptEpoch,
     BuildEpoch,
     ClientArrived,
@@ -89,14 +94,15 @@ from godwit.broker.stimuli import (
     Started,
     Stimulus,
     TimerFired,
+    Undelivered,
 )
+from godwit.content.mesh_messages import MeshMessage
 from godwit.content.messages import (
     Advertisement,
     AdvertisementInEffect,
     Depart,
     Letter,
     Message,
-    MoveTo,
     PartCheck,
     PartChecked,
     PartLost,
@@ -140,19 +146,26 @@ class Broker:
         self.meters = meters or Meters(output_bandwidth_bytes_s=float("inf"))
         self.delays = Delays()
         self.modules: dict[str, PolicyModule] = {}
-        self.parts = _parts(name, routing)
-        """Of the epoch in use."""
-        self._parts_by_lane: dict[int, Parts] = {}
-        """Of other epochs, during a change of the network's shape."""
         self.epochs = routing if isinstance(routing, Reshapable) else None
         """The router, if the network can change its shape."""
         self.structure = routing if isinstance(routing, Structured) else None
         """The router, if its links follow from a structure."""
-        self._lane = 0 if self.epochs is None else self.epochs.status.epoch
+        self.paths = routing if isinstance(routing, Multipath) else None
+        """The router, if there are several paths between brokers."""
+        if self.paths is not None:
+            self.paths.output_utilisation = self._output_utilisation
+        self._parts = PartsByEpoch(
+            name, routing, lane=0 if self.epochs is None else self.epochs.status.epoch
+        )
         self.sessions = Sessions(name, codec_checks_values=codec_checks_values)
         self.install(modules)
         self.memory_utilisation: Callable[[], float] = lambda: 0.0
         """Used memory over available memory; the driver sets it if it knows."""
+
+    @property
+    def parts(self) -> Parts:
+        """What is missing in the epoch in use."""
+        return self._parts.in_use
 
     def install(self, modules: Sequence[PolicyModule]) -> None:
         """Add modules to a broker without any; `Started` starts them."""
@@ -174,8 +187,10 @@ class Broker:
                 return self._on_publication(message, hop, stimulus.hops, now_s)
             if type(message) is Letter:
                 return self._on_letter(message, hop, now_s)
+            if isinstance(message, MeshMessage):
+                return self._on_mesh_message(message, hop, now_s)
             if isinstance(message, PartLost | PartReturned | PartCheck | PartChecked):
-                return [*self._parts_of(hop).handle(message, hop)]
+                return [*self._parts.of(hop).handle(message, hop)]
             assert not isinstance(message, Depart | Pause), "brokers do not move like that"
             return self._on_routing_message(message, hop, now_s)
         match stimulus:
@@ -187,14 +202,11 @@ class Broker:
                 return self._on_link_up(neighbour, kind, now_s)
             case LinkDown(neighbour=neighbour, loss=loss):
                 return self._on_link_down(neighbour, loss, now_s)
-            case LinkGivenUp(neighbour=neighbour, loss=loss, known_as=known_as):
-                parts = self._parts_of(neighbour)
-                told = parts.give_up(neighbour, loss, known_as)
-                effects = self._performed(self.routing.link_down(neighbour), now_s)
-                return [*told, *effects, *parts.go_on()]
+            case LinkGivenUp():
+                return self._on_link_given_up(stimulus, now_s)
             case LinkRestarted(neighbour=neighbour):
                 effects = self._performed(self.routing.link_restarted(neighbour), now_s)
-                return [*effects, *self._parts_of(neighbour).link_restarted(neighbour)]
+                return [*effects, *self._parts.of(neighbour).link_restarted(neighbour)]
             case Recovering():
                 self.parts.recovering()
                 return self._performed(self.routing.recovering(), now_s)
@@ -205,12 +217,10 @@ class Broker:
                 return [*effects, *self.parts.recovered(missing)]
             case ClientLeft(client=client):
                 return self._on_client_left(client, now_s)
-            case ClientArrived(client=client, session=session):
-                return self._on_arrived(client, session, now_s)
+            case ClientArrived(client=client, session=id):
+                return self._tell_modules(lambda each: each.on_arrived(client.name, id, now_s))
             case LinkAway(neighbour=neighbour, is_away=is_away):
-                return self._performed(
-                    self.routing.names.link_away(neighbour, is_away=is_away), now_s
-                )
+                return self._on_link_away(neighbour, now_s, is_away=is_away)
             case NameWish() | NameWaitOver() | NameLeft() | NameDecided():
                 return self._performed(self.routing.names.stimulate(stimulus), now_s)
             case Pinged(module=module, client=pinging, round_trips_s=found):
@@ -219,8 +229,25 @@ class Broker:
                 return self._perform(module, self._module(module).on_command(command, now_s))
             case BuildEpoch() | FlipEpoch() | AbortEpoch() | AdoptEpoch():
                 return self._on_epoch_stimulus(stimulus, now_s)
+            case Acknowledged() | Undelivered():
+                return self._on_path_stimulus(stimulus, now_s)
             case _:
                 assert_never(stimulus)
+
+    def _on_mesh_message(
+        self, message: MeshMessage, neighbour: Neighbour, now_s: float
+    ) -> list[Effect]:
+        received = () if self.paths is None else self.paths.receive(message, neighbour)
+        return self._performed(received, now_s)
+
+    def _on_path_stimulus(self, stimulus: Acknowledged | Undelivered, now_s: float) -> list[Effect]:
+        assert self.paths is not None, "there is one path between any two brokers"
+        neighbour = stimulus.neighbour
+        if isinstance(stimulus, Acknowledged):
+            return self._performed(self.paths.acknowledged(neighbour, stimulus.position), now_s)
+        publication = stimulus.publication
+        detour = self.paths.detour(publication, neighbour)
+        return [Send(to, publication, stimulus.hops) for to in detour]
 
     def handle_run(
         self,
@@ -256,26 +283,31 @@ class Broker:
         if kind is LinkKind.SOFT:
             return effects
         is_cross = kind is LinkKind.CROSS
-        return [*effects, *self._parts_of(neighbour).link_up(neighbour, is_cross=is_cross)]
+        return [*effects, *self._parts.of(neighbour).link_up(neighbour, is_cross=is_cross)]
 
     def _on_link_down(self, neighbour: Neighbour, loss: Loss | None, now_s: float) -> list[Effect]:
-        parts = self._parts_of(neighbour)
+        if self.routing.neighbours.get(neighbour) is LinkKind.SOFT:
+            return self._performed(self.routing.link_down(neighbour), now_s)
+        parts = self._parts.of(neighbour)
         told = parts.link_down(neighbour, loss)
         effects = self._performed(self.routing.link_down(neighbour), now_s)
         return [*told, *effects, *parts.go_on()]
 
-    # -- the network changes its shape ---------------------------------------------------------
+    def _on_link_given_up(self, stimulus: LinkGivenUp, now_s: float) -> list[Effect]:
+        neighbour = stimulus.neighbour
+        parts = self._parts.of(neighbour)
+        if stimulus.reached_over is not None:
+            return [*parts.reach_over(stimulus.reached_over, neighbour)]
+        told = parts.give_up(neighbour, stimulus.loss, stimulus.known_as)
+        effects = self._performed(self.routing.link_down(neighbour), now_s)
+        return [*told, *effects, *parts.go_on()]
 
-    def _parts_of(self, neighbour: Neighbour) -> Parts:
-        """What is missing in the epoch of a link."""
-        if neighbour.lane == self._lane:
-            return self.parts
-        parts = self._parts_by_lane.get(neighbour.lane)
-        if parts is None:
-            routing = self.routing
-            parts = Parts(self.name, tables_are_complete=lambda: routing.is_complete)
-            self._parts_by_lane[neighbour.lane] = parts
-        return parts
+    def _on_link_away(self, neighbour: Neighbour, now_s: float, *, is_away: bool) -> list[Effect]:
+        if self.paths is not None:
+            self.paths.link_away(neighbour, is_away=is_away)
+        return self._performed(self.routing.names.link_away(neighbour, is_away=is_away), now_s)
+
+    # -- the network changes its shape ---------------------------------------------------------
 
     def _on_epoch_stimulus(self, stimulus: EpochStimulus, now_s: float) -> list[Effect]:
         if self.epochs is None:
@@ -284,18 +316,6 @@ class Broker:
             missing = ", ".join(sorted({key.broker for key in self.parts.missing}))
             raise UsageError(f"parts of the network are missing: {missing}")
         return self._performed(self.epochs.change_epoch(stimulus), now_s)
-
-    def _on_lane_dropped(self, lane: int) -> list[Effect]:
-        """An epoch is over, and with it the gaps in it: nothing travels there any more."""
-        if lane != self._lane:
-            self._parts_by_lane.pop(lane, None)
-            return []
-        assert self.epochs is not None
-        old, used = self.parts, self.epochs.status.epoch
-        self.parts = self._parts_of(Neighbour(self.name, used))
-        self._parts_by_lane.pop(used, None)
-        self._lane = used
-        return [*old.end_all()]
 
     def _why_not_now(self, message: Message, hop: LocalClient | Module) -> str | None:
         """Why a client cannot move at present (E4 in overlay/epochs/epoch_routing.py)."""
@@ -307,7 +327,8 @@ class Broker:
         return "the network changes its shape just now; try again" if is_move else None
 
     def _on_start(self, now_s: float) -> list[Effect]:
-        effects: list[Effect] = []
+        started = () if self.paths is None else self.paths.start(self.address)
+        effects = self._performed(started, now_s)
         for name, module in self.modules.items():
             owner = self.sessions.owner(Module(name))
             effects += self._perform(name, module.start(BrokerView(self, owner), now_s))
@@ -344,8 +365,9 @@ class Broker:
     def _on_pause(self, move: int, hop: LocalClient | Module, now_s: float) -> list[Effect]:
         if not isinstance(hop, LocalClient):
             return []
-        if self.structure is not None:
-            return self._performed(self.structure.pause(hop, move), now_s)
+        pausing = self.structure or self.paths
+        if pausing is not None:
+            return self._performed(pausing.pause(hop, move), now_s)
         # Everything the client sent before is handled by now.
         return [Notify(hop, Paused(move=move))]
 
@@ -364,23 +386,17 @@ class Broker:
             effects += self._on_routing_message(withdrawal, client, now_s)
         return effects + self._on_departed(client, now_s)
 
-    def _on_departed(self, publisher: Hop, now_s: float) -> list[Effect]:
+    def _tell_modules(self, tell: Callable[[PolicyModule], Iterable[Request]]) -> list[Effect]:
         effects: list[Effect] = []
         for name, module in self.modules.items():
-            effects += self._perform(name, module.on_departed(publisher.name, now_s))
+            effects += self._perform(name, tell(module))
         return effects
 
-    def _on_arrived(self, client: LocalClient, session: str, now_s: float) -> list[Effect]:
-        effects: list[Effect] = []
-        for name, module in self.modules.items():
-            effects += self._perform(name, module.on_arrived(client.name, session, now_s))
-        return effects
+    def _on_departed(self, publisher: Hop, now_s: float) -> list[Effect]:
+        return self._tell_modules(lambda module: module.on_departed(publisher.name, now_s))
 
     def _on_publisher_arrived(self, publisher: Hop, now_s: float) -> list[Effect]:
-        effects: list[Effect] = []
-        for name, module in self.modules.items():
-            effects += self._perform(name, module.on_publisher_arrived(publisher.name, now_s))
-        return effects
+        return self._tell_modules(lambda module: module.on_publisher_arrived(publisher.name, now_s))
 
     def _on_letter(self, letter: Letter, neighbour: Neighbour, now_s: float) -> list[Effect]:
         module = self.modules.get(letter.module)
@@ -400,7 +416,9 @@ class Broker:
                 effects.append(effect)
                 continue
             if isinstance(effect, DropLane):
-                effects += [*self._on_lane_dropped(effect.lane), effect]
+                assert self.epochs is not None
+                effects += self._parts.drop(effect.lane, self.epochs.status.epoch)
+                effects.append(effect)
                 continue
             if isinstance(effect, MovedAway):
                 if self.sessions.release(effect.id, effect.publisher):
@@ -434,9 +452,10 @@ class Broker:
             else:
                 module = self.modules[to.name]
                 effects += self._perform(to.name, module.on_delivery(publication, now_s))
-        delivered_to = tuple(clients)
+        delivered_to: Sequence[Hop] = ()
         if clients:
-            effects.append(Deliver(delivered_to, publication, hops))
+            delivered_to = to_clients = tuple(clients)
+            effects.append(Deliver(to_clients, publication, hops))
         if self.modules:
             # Mostly they are the same, and modules may keep many of them.
             is_all = len(delivered_to) == len(destinations)
@@ -448,6 +467,9 @@ class Broker:
                     effects += self._perform(name, shown)
         return effects
 
+    def _output_utilisation(self, now_s: float) -> float:
+        return self.meters.load(now_s).output_utilisation
+
     def _module(self, name: str) -> PolicyModule:
         module = self.modules.get(name)
         if module is None:
@@ -457,37 +479,14 @@ class Broker:
 
     def _perform(self, module: str, requests: Iterable[Request]) -> list[Effect]:
         """Turn the requests of a module into effects."""
-        return [self._effect(module, request) for request in requests]
-
-    def _effect(self, module: str, request: Request) -> Effect:
-        match request:
-            case Timer(name=name, at_s=at_s):
-                return SetTimer(module, name, at_s)
-            case ToNeighbour(neighbour=neighbour, body=body):
-                return Send(neighbour, Letter(module=module, body=body))
-            case AskToMove():
-                move_to = MoveTo(
-                    broker=request.target,
-                    address=request.address,
-                    within_s=request.within_s,
-                    session=request.session,
-                )
-                return Notify(LocalClient(request.client), move_to)
-            case AskForPings(client=client, brokers=brokers):
-                return Ping(module, client, brokers)
-            case Decision():
-                return Report(module, request)
-            case _:
-                return Submit(module, request)
-
-
-def _parts(name: str, routing: Routing) -> Parts:
-    by_kind: dict[LinkKind, list[Neighbour]] = {kind: [] for kind in LinkKind}
-    for link, kind in routing.neighbours.items():
-        by_kind[kind].append(link)
-    return Parts(
-        name,
-        by_kind[LinkKind.PRIMARY],
-        cross_links=by_kind[LinkKind.CROSS] if isinstance(routing, Structured) else None,
-        tables_are_complete=lambda: routing.is_complete,
-    )
+        effects: list[Effect] = []
+        for request in requests:
+            if isinstance(request, WantSoftLinks):
+                assert self.paths is not None, "there are no soft links in this overlay"
+                effects += self._performed(self.paths.want_soft_links(request.brokers), 0.0)
+            elif isinstance(request, SteerRequest):
+                assert isinstance(self.routing, Steerable), f"{module} steers {self.name}"
+                effects += self.routing.steer(request)
+            else:
+                effects.append(effect_of(module, request))
+        return effects

@@ -29,3 +29,7 @@ class Delays:
         """The matching engine has processed a message that waited for `waited_s`."""
         self.input_queue_s.add(waited_s)
         self.matching_s.add(served_s)
+
+    def on_sent(self, waited_s: float, is_to_neighbour: bool) -> None:
+        """A message has left the broker, so long after it left the matching engine."""
+        (self.to_neighbours_s if is_to_neighbour else self.to_clients_s).add(waited_s)

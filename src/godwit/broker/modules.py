@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from godwit.broker.delays import Delays
 from godwit.broker.effects import Decision
 from godwit.broker.meters import Meters
+from godwit.broker.routing import Multipath, Steerable, SteeringStatus, SteerRequest
 from godwit.broker.sessions import ClientSubscription
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.filters import Filter
@@ -83,8 +84,17 @@ class AskForPings:
     """Names and addresses."""
 
 
-#: What a module may return: messages to submit, requests, and decisions to record.
-Request: TypeAlias = Message | Timer | ToNeighbour | AskToMove | AskForPings | Decision
+@dataclass(frozen=True, slots=True)
+class WantSoftLinks:
+    """The soft links that the broker should have from now on, and no others (overlay/mesh/)."""
+
+    brokers: tuple[str, ...]
+
+
+#: Messages to submit, requests to the driver, and decisions to record.
+DriverRequest: TypeAlias = Message | Timer | ToNeighbour | AskToMove | AskForPings | Decision
+#: What a module may return.
+Request: TypeAlias = DriverRequest | WantSoftLinks | SteerRequest
 
 
 class BrokerView:
@@ -125,6 +135,11 @@ class BrokerView:
         return self._broker.memory_utilisation()
 
     @property
+    def multipath(self) -> Multipath | None:
+        """The router, if it has several paths: for the policy that manages soft links."""
+        return self._broker.paths
+
+    @property
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:
         """The links of the broker, with their kinds."""
         return self._broker.routing.neighbours
@@ -143,6 +158,12 @@ class BrokerView:
     def missing_brokers(self) -> frozenset[str]:
         """Brokers whose links were given up, here or elsewhere in the network."""
         return frozenset(key.broker for key in self._broker.parts.missing)
+
+    @property
+    def steering(self) -> SteeringStatus | None:
+        """What other brokers do for this one; None if the router cannot be steered."""
+        routing = self._broker.routing
+        return routing.steering if isinstance(routing, Steerable) else None
 
     def subscriptions(self) -> Iterator[ClientSubscription]:
         """The subscriptions of local clients, with their filters."""

@@ -21,7 +21,8 @@ G2  After a neighbour has come back or restarted, what is missing in its directi
 G3  A broker whose own tables are not complete answers no check, and ends no gap.
 G4  A broker that hears of itself as lost can be reached in another way.  It checks in the direction
     from which it hears that, and ends the gap: the broker that gave it up may never be its
-    neighbour again.
+    neighbour again.  One that was known by its address only does not hear of itself: the broker
+    that gave it up checks, when it learns that there is another way to it.
 G5  In an overlay with cross links a broker that is lost over one link may be there over others,
     and publications that need that link are missing all the same.  The gap ends when that link is
     back, and not before (G4 does not hold).  A check over a cross link is for its other end only.
@@ -37,7 +38,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
 from godwit.broker.effects import NotifyAll, Send
-from godwit.broker.stimuli import Loss, Neighbour
+from godwit.broker.routing import Routing, Structured
+from godwit.broker.stimuli import LinkKind, Loss, Neighbour
 from godwit.content.messages import (
     PUBLISHERS_COUNTED_MAX,
     GapNotice,
@@ -162,6 +164,15 @@ class Parts:
             if part.direction == neighbour:
                 part.direction = known_as
         return self._doubt(known_as)
+
+    def reach_over(self, direction: Neighbour, address: Neighbour) -> Answers:
+        """A broker that was missed by its address is in this direction (G4)."""
+        if direction not in self._links:
+            return []  # It is away; the link with the broker is tried again.
+        for part in self.missing.values():
+            if part.direction == address:
+                part.direction, part.in_doubt = direction, True
+        return self._check(direction)
 
     def recovering(self) -> None:
         self._is_recovering = True
@@ -343,3 +354,16 @@ def _notify(part: PartLost, *, is_over: bool = False) -> NotifyAll:
         is_over=is_over,
     )
     return NotifyAll(notice, part.lost_by)
+
+
+def parts_of(name: str, routing: Routing) -> Parts:
+    """The parts of a network with these links."""
+    by_kind: dict[LinkKind, list[Neighbour]] = {kind: [] for kind in LinkKind}
+    for link, kind in routing.neighbours.items():
+        by_kind[kind].append(link)
+    return Parts(
+        name,
+        by_kind[LinkKind.PRIMARY],
+        cross_links=by_kind[LinkKind.CROSS] if isinstance(routing, Structured) else None,
+        tables_are_complete=lambda: routing.is_complete,
+    )

@@ -101,6 +101,19 @@ class PendingAcks(Generic[K]):
         """Wait for a peer that was excused."""
         self._peers[peer].is_excused = False
 
+    def replace(self, peer: K, positions: dict[K, int]) -> None:
+        """What a peer has not acknowledged was sent to others: wait for these in its place.
+
+        The peer is closed next, which settles what waits for it.
+        """
+        answered = self._peers[peer].answered
+        for source, found in self._peers.items():
+            for *_, awaited in found.reads:
+                if awaited.get(peer, 0) > answered:
+                    for other, position in positions.items():
+                        if other != source:
+                            awaited[other] = max(awaited.get(other, 0), position)
+
     def reads(self, source: K) -> int:
         """Reads of a peer that are not settled."""
         return len(self._peers[source].reads)

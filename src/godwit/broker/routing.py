@@ -7,7 +7,7 @@ destinations, because what happens to a copy (delivery, link, module) is the sam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -23,7 +23,9 @@ from godwit.broker.stimuli import (
     NameStimulus,
     Neighbour,
 )
+from godwit.content.filters import Filter
 from godwit.content.link_messages import EpochNews, NetworkShape
+from godwit.content.mesh_messages import MeshMessage
 from godwit.content.messages import (
     Advertisement,
     AdvertisementId,
@@ -116,6 +118,18 @@ class Tables(msgspec.Struct, frozen=True):
 
     told: dict[str, list[str]]
     """For each neighbour, the subscriptions that were sent to it."""
+
+    advertised: dict[str, Filter] = {}
+    """The filter of each advertisement."""
+
+    wanted: dict[str, Filter] = {}
+    """The filter of each subscription."""
+
+    pending: frozenset[str] = frozenset()
+    """The subscriptions of clients of this broker that are not in effect yet."""
+
+    announcing: frozenset[str] = frozenset()
+    """The advertisements of clients of this broker that are not in effect yet."""
 
 
 class NameTable(Protocol):
@@ -241,6 +255,126 @@ class Structured(Protocol):
     def why_not_linked(self, broker: str) -> str | None:
         """Why a link with this broker is refused; None if it is a part of the structure."""
         ...
+
+
+@runtime_checkable
+class Multipath(Protocol):
+    """A router with several paths between two brokers, and soft links (overlay/mesh/).
+
+    Publications of one publisher keep their order because the next one waits where it could
+    overtake another on a different path, until that is acknowledged.
+    """
+
+    output_utilisation: Callable[[float], float]
+    """The use of the broker's output at a time; the broker sets it."""
+
+    def start(self, address: str) -> Sequence[Answer]:
+        """The broker has started, and listens there; the address is empty in a simulation."""
+        ...
+
+    def receive(self, message: MeshMessage, neighbour: Neighbour) -> Sequence[Answer]:
+        """Process a message of another router of this kind."""
+        ...
+
+    def has_to_wait(self, publication: Publication, last_hop: Hop, now_s: float) -> bool:
+        """Whether a publication, and all that follow it from this hop, must wait."""
+        ...
+
+    def preview(
+        self, publication: Publication, last_hop: Hop, hops: int, now_s: float, /
+    ) -> Collection[Hop]:
+        """As `destinations`, of a publication that is not sent: it changes nothing."""
+        ...
+
+    def acknowledged(self, neighbour: Neighbour, position: int) -> Sequence[Answer]:
+        """A neighbour has acknowledged so many copies; what waits may go on."""
+        ...
+
+    def pause(self, client: LocalClient, move: int) -> Sequence[Answer]:
+        """Confirm with `Paused` when what the client has published is with all subscribers."""
+        ...
+
+    def link_away(self, neighbour: Neighbour, *, is_away: bool) -> None:
+        """The connection of a link is lost, or there is one again."""
+        ...
+
+    def detour(self, publication: Publication, lost: Neighbour) -> Collection[Neighbour]:
+        """Where a copy goes instead that was sent over a soft link, which is gone."""
+        ...
+
+    def want_soft_links(self, brokers: Iterable[str]) -> Sequence[Answer]:
+        """A policy wants these soft links, and no others."""
+        ...
+
+
+class RouteRing(msgspec.Struct, frozen=True):
+    """Let a mate pass publications of a local publisher on to these clusters, instead of here."""
+
+    publisher: str
+    clusters: tuple[int, ...]
+    to: str | None
+    """None: this broker does so itself again."""
+
+
+class RouteCluster(msgspec.Struct, frozen=True):
+    """Let a mate match publications of a publisher for the cluster, instead of this broker."""
+
+    publisher: str
+    to: str | None
+
+
+class StopSubscriptions(msgspec.Struct, frozen=True):
+    """Take no new subscriptions of mates, and let another broker match everything."""
+
+    stand_in: str
+
+
+class ResumeSubscriptions(msgspec.Struct, frozen=True):
+    """Take subscriptions again, and match again when the list is complete."""
+
+
+#: What a module may ask of a router that can be steered.
+SteerRequest: TypeAlias = RouteRing | RouteCluster | StopSubscriptions | ResumeSubscriptions
+
+
+class SteeringStatus(msgspec.Struct, frozen=True):
+    mates: tuple[str, ...]
+    """Brokers that may help: they are linked."""
+
+    other_clusters: tuple[int, ...]
+    """Where publications of local publishers go."""
+
+    rings: dict[tuple[str, int], str]
+    """Publishers and clusters whose publications another broker passes on, and that broker."""
+
+    clusters: dict[str, str]
+    """Publishers that another broker matches for this one, and that broker."""
+
+    stand_in: str | None
+    """Who matches everything for this broker, whose list of subscriptions may lack some."""
+
+    matches_for: tuple[str, ...]
+    """Brokers that may hand over publications to be matched here."""
+
+    is_changing: bool
+    """Whether changes wait for publications that are under way."""
+
+    subscriptions_in: int
+    """Messages about subscriptions that mates have sent so far."""
+
+    subscriptions_out: int
+
+
+@runtime_checkable
+class Steerable(Protocol):
+    """A router that lets other brokers do a part of its work (overlay/clusters/)."""
+
+    def steer(self, request: SteerRequest) -> Sequence[Send | LinkEffect]:
+        """Change a route, once nothing is under way on the old one."""
+        ...
+
+    @property
+    def steering(self) -> SteeringStatus: ...
 
 
 class EpochStatus(msgspec.Struct, frozen=True, kw_only=True):

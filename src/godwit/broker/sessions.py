@@ -30,7 +30,6 @@ from godwit.content.filters import Filter
 from godwit.content.messages import (
     CONTROL_CLASS_PREFIX,
     HEADER_BYTES,
-    ID_LENGTH_MAX,
     NO_MARKS,
     PAYLOAD_BYTES_MAX,
     SEQUENCE_MAX,
@@ -52,6 +51,7 @@ from godwit.content.messages import (
     is_control_filter,
 )
 from godwit.content.values import check_record
+from godwit.content.wired import ID_LENGTH_MAX
 from godwit.errors import ContentError
 
 #: Names of modules, as clients of their broker, start with this.

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeAlias, final
 import msgspec
 
 from godwit.content.link_messages import NetworkShape
-from godwit.content.messages import Message, NameClaim, NameRequest
+from godwit.content.messages import Message, NameClaim, NameRequest, Publication
 
 
 @final
@@ -121,6 +121,9 @@ class LinkGivenUp(msgspec.Struct, frozen=True):
 
     known_as: Neighbour | None = None
     """Its name, if it was known by its address and is up."""
+
+    reached_over: Neighbour | None = None
+    """The neighbour in whose direction it is, if there is another way to it."""
 
 
 @final
@@ -282,6 +285,27 @@ class AdoptEpoch(msgspec.Struct, frozen=True):
     shape: NetworkShape
 
 
+@final
+class Acknowledged(msgspec.Struct, frozen=True):
+    """A neighbour has acknowledged what it was sent: it is with all subscribers behind it.
+
+    Only a router with several paths is told (`broker.routing.Multipath`).
+    """
+
+    neighbour: Neighbour
+    position: int
+    """How many normal publications and sweeps, of all since the link was up."""
+
+
+@final
+class Undelivered(msgspec.Struct, frozen=True):
+    """A copy that a soft link did not deliver, which is gone: it takes another way."""
+
+    neighbour: Neighbour
+    publication: Publication
+    hops: int
+
+
 EpochStimulus: TypeAlias = BuildEpoch | FlipEpoch | AbortEpoch | AdoptEpoch
 
 Stimulus: TypeAlias = (
@@ -302,4 +326,6 @@ Stimulus: TypeAlias = (
     | NameStimulus
     | OperatorCommand
     | EpochStimulus
+    | Acknowledged
+    | Undelivered
 )

@@ -8,6 +8,7 @@ network_plan.py    network plan
 network_report.py  a network and its changes as text
 joining.py         a broker that joins a running network in this process
 pubsub.py          sub, pub, adv, explain
+why.py             why
 moves.py           move
 load_balancing.py  balancing show|pause|resume|abort
 croc.py            croc gather|plan
@@ -22,6 +23,7 @@ demo.py            demo, demo emergencies, simulate
 replay.py          replay
 nemesis.py         nemesis
 lab.py             lab list|run|report
+dashboard_serving.py  the dashboard of `up` and `coordinator`
 options.py         options that several commands share
 terminal.py        the terminal for tables
 extras.py          refuses what needs an extra that is not installed

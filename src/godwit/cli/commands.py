@@ -22,7 +22,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "load_balancing": ("balancing",),
         "croc_apply": ("croc",),  # It adds `apply` to those of croc.py.
     },
-    "Publish and subscribe": {"pubsub": ("sub", "pub", "adv", "explain")},
+    "Publish and subscribe": {"pubsub": ("sub", "pub", "adv", "explain"), "why": ("why",)},
     "Coordinator": {"coordinator": ("coordinator", "brokers"), "moves": ("move", "drain")},
     "Data cluster": {"datacluster": ("datacluster", "execute", "load", "dataset", "channel")},
     "Demonstrations and experiments": {

@@ -10,6 +10,7 @@ import uvloop
 from rich.table import Table
 
 from godwit.api import coordinator_api
+from godwit.cli.dashboard_serving import DashboardAt, dashboard_at
 from godwit.cli.options import Config, Json, Leash, LogForm, LogLevel, Secret
 from godwit.cli.signals import stop_event
 from godwit.cli.terminal import console
@@ -17,6 +18,7 @@ from godwit.config import changed
 from godwit.http.operations import Nothing
 from godwit.runtime.logs import configure
 from godwit.runtime.processes import ANSWERS
+from godwit.web.directory import Directory
 
 if TYPE_CHECKING:
     from godwit.coordinator.settings import CoordinatorSettings
@@ -34,7 +36,7 @@ Placement: TypeAlias = Annotated[
         help="Where new clients are placed: nearest, 'round robin', random or 'least loaded'."
     ),
 ]
-Strategy: TypeAlias = Annotated[
+ForwardingStrategy: TypeAlias = Annotated[
     str | None, typer.Option(help="Where clients of an overloaded broker move: ldm or sdm.")
 ]
 Alpha: TypeAlias = Annotated[
@@ -68,7 +70,7 @@ def coordinator(
     state: State = None,
     config: Config = None,
     placement: Placement = None,
-    strategy: Strategy = None,
+    strategy: ForwardingStrategy = None,
     alpha: Alpha = None,
     beta: Beta = None,
     gamma: Gamma = None,
@@ -77,6 +79,7 @@ def coordinator(
     hold_s: HoldS = None,
     moves_per_s: MovesPerS = None,
     dry_run: DryRun = False,
+    dashboard: DashboardAt = None,
     secret: Secret = "",
     log_level: LogLevel = "info",
     log_format: LogForm = "text",
@@ -107,6 +110,7 @@ def coordinator(
         hold_s=hold_s,
         moves_per_s=moves_per_s,
         dry_run=dry_run or None,
+        dashboard=dashboard,
         secret=secret or None,
     )
     uvloop.run(_serve(settings, leash=leash))
@@ -117,8 +121,19 @@ async def _serve(settings: CoordinatorSettings, *, leash: bool) -> None:
 
     stopped = stop_event(leash=leash)
     async with CoordinatorServer(settings) as server:
-        typer.echo(f"coordinator {ANSWERS} {server.url}")
-        await stopped.wait()
+
+        def brokers() -> dict[str, str]:
+            known = server.core.registry.brokers
+            return {name: each.http for name, each in known.items() if each.http is not None}
+
+        directory = Directory(
+            brokers=brokers, coordinator=lambda: server.url, secret=settings.secret
+        )
+        async with dashboard_at(settings.dashboard, directory) as url:
+            if url is not None:
+                typer.echo(f"dashboard   {url}")
+            typer.echo(f"coordinator {ANSWERS} {server.url}")
+            await stopped.wait()
 
 
 def brokers(

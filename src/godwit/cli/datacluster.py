@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -54,6 +56,9 @@ def datacluster(
     master: Annotated[
         str | None, typer.Option(help="Spark master: local\\[N] or spark://HOST:PORT.")
     ] = None,
+    standby: Annotated[
+        bool, typer.Option(help="Wait until the process that has the folder ends or is silent.")
+    ] = False,
     config: Config = None,
     secret: Secret = "",
     log_level: LogLevel = "info",
@@ -73,6 +78,7 @@ def datacluster(
         folder=folder,
         broker=broker,
         master=master,
+        standby=standby or None,
         secret=secret or None,
     )
     with needs("datacluster", WHAT):
@@ -83,9 +89,16 @@ def datacluster(
 async def _serve(starting: DataClusterServer, *, leash: bool) -> None:
     stopped = stop_event(leash=leash)
     typer.echo("starting Spark ...", err=True)
-    async with starting as server:
-        typer.echo(f"data cluster {ANSWERS} {server.url}")
-        await stopped.wait()
+    async with contextlib.AsyncExitStack() as stack:
+        entering = asyncio.create_task(stack.enter_async_context(starting))
+        stopping = asyncio.create_task(stopped.wait())
+        await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if stopping.done() and starting.settings.standby:
+            entering.cancel()  # A standby that is not needed.
+        with contextlib.suppress(asyncio.CancelledError):
+            server = await entering
+            typer.echo(f"data cluster {ANSWERS} {server.url}")
+        await stopping
 
 
 def execute(
@@ -218,7 +231,7 @@ def skip(name: Name, url: Url = LOCAL, json: Json = False, secret: Secret = "") 
 
 @channel.command()
 def resume(name: Name, url: Url = LOCAL, secret: Secret = "") -> None:
-    """Let a channel go on that was stopped because Spark died during an execution."""
+    """Let a channel go on that was stopped: Spark died, or its result was too large."""
     from godwit.api import datacluster_api as api  # noqa: PLC0415
 
     done = _ask(url, api.RESUME_CHANNEL, api.ResumeChannel(name), secret)

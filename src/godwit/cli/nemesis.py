@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 from rich.console import Console
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from godwit.testing.nemesis.nemesis_run import NemesisResult
 
 STORY_LINES = 60
+
+
+class _Place(TypedDict):
+    """What a run is made of: processes of brokers, those of services, or neither."""
+
+    services: bool
+    in_memory: bool
 
 
 def nemesis(
@@ -42,6 +49,13 @@ def nemesis(
             help="Let the data cluster, the coordinator and the disk fail instead.  Slow.",
         ),
     ] = False,
+    in_memory: Annotated[
+        bool,
+        typer.Option(
+            "--in-memory",
+            help="Brokers are no processes and the clock is virtual: faster, and repeatable.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count the faults that are planned, by kind.")
     ] = False,
@@ -58,15 +72,18 @@ def nemesis(
     if dry_run:
         _count(seeds, seconds, wanted, services=services)
     else:
-        _run(seeds, seconds, wanted, services=services, jobs=jobs, stories=stories)
+        if in_memory and services:
+            raise UsageError("services are processes: leave --in-memory or --services out")
+        place = _Place(services=services, in_memory=in_memory)
+        _run(seeds, seconds, wanted, place, jobs=jobs, stories=stories)
 
 
 def _run(
     seeds: range,
     seconds: float,
     kinds: tuple[FaultKind, ...],
+    place: _Place,
     *,
-    services: bool,
     jobs: int,
     stories: Path | None,
 ) -> None:
@@ -74,7 +91,8 @@ def _run(
     from godwit.testing.nemesis.fault_kinds import FaultKind  # noqa: PLC0415
     from godwit.testing.nemesis.seeds import replay_command, run_seeds  # noqa: PLC0415
 
-    if FaultKind.CLOCK in kinds and not services and library() is None:
+    is_live = not place["services"] and not place["in_memory"]
+    if FaultKind.CLOCK in kinds and is_live and library() is None:
         typer.echo(MISSING, err=True)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("live networks", total=len(seeds))
@@ -83,13 +101,11 @@ def _run(
             progress.advance(task)
             typer.echo(_line(result))
             if not result.is_flawless:
-                command = replay_command(
-                    result.seed, seconds=seconds, kinds=kinds, services=services
-                )
+                command = replay_command(result.seed, seconds=seconds, kinds=kinds, **place)
                 _tell(result, command, stories)
 
         running = run_seeds(
-            seeds, seconds=seconds, kinds=kinds, services=services, jobs=jobs, on_result=on_result
+            seeds, seconds=seconds, kinds=kinds, jobs=jobs, on_result=on_result, **place
         )
         summary = asyncio.run(running)
     typer.echo(str(summary))

@@ -9,26 +9,36 @@ import msgspec
 import typer
 import uvloop
 
+from godwit.api.dashboard_api import OFF
 from godwit.cli.broker import Trace, traced
+from godwit.cli.dashboard_serving import DashboardAt, dashboard_at
 from godwit.cli.extras import needs
 from godwit.cli.options import LogLevel
 from godwit.cli.signals import stop_event, unless_stopped
 from godwit.config import changed
 from godwit.errors import UsageError
+from godwit.overlay.mesh.master_overlay_map import DELTA_MAX
+from godwit.overlay.mesh.mesh_settings import MeshSettings
+from godwit.overlay.mesh.strategies import ForwardingStrategy
 from godwit.overlay.topology import Topology, balanced_tree, chain, peer, star
 from godwit.policies.offload.settings import BalancingSettings
-from godwit.runtime.deployment import DATACLUSTER, LocalDeployment
+from godwit.runtime.deployment import COORDINATOR, DATACLUSTER, LocalDeployment
 from godwit.runtime.logs import configure
 from godwit.runtime.restarting import RestartLimit
 from godwit.runtime.settings import (
     CLUSTERS,
+    MESH,
     NetworkSettings,
     Table,
     dump_network,
     load_network,
     network_of,
 )
+from godwit.web.directory import Directory
 
+MESH_DEFAULTS = MeshSettings()
+#: For brokers of a network with a dashboard whose file gives them no HTTP address.
+ANY_PORT = "127.0.0.1:0"
 #: The shape for load balancing: clusters of a head and edge brokers.
 PEER = "peer"
 
@@ -45,12 +55,13 @@ def up(
     restart_within_s: Annotated[
         float, typer.Option(min=1, help="... unless they are further apart, in seconds.")
     ] = RestartLimit().within_s,
+    dashboard: DashboardAt = None,
     log_level: LogLevel = "warning",
 ) -> None:
     r"""Run a network of broker processes on this machine, until Ctrl-C.
 
     Also runs the data cluster and the coordinator, if the file has \[services.datacluster] or
-    \[services.coordinator].
+    \[services.coordinator], and serves the dashboard.
     """
     network = load_network(file)
     try:
@@ -60,8 +71,40 @@ def up(
     for service, table in network.services.tables.items():
         _check_table(file, service, table)
     configure(log_level, "text")
+    network = with_dashboard(network, dashboard)
     limit = RestartLimit(restart_limit, restart_within_s) if restart else None
     uvloop.run(_up(traced(network, trace), limit, log_level))
+
+
+def with_dashboard(network: NetworkSettings, listen: str | None) -> NetworkSettings:
+    """`network` with this address of the dashboard, and HTTP at every broker, which it needs."""
+    network = changed(network, dashboard=listen)
+    if network.dashboard == OFF:
+        return network
+    brokers = [each if each.http else changed(each, http=ANY_PORT) for each in network.broker]
+    return changed(network, broker=brokers)
+
+
+def _directory(running: LocalDeployment) -> Directory:
+    def brokers() -> dict[str, str]:
+        return {
+            name: running.brokers.http(name)
+            for name in (each.id for each in running.brokers.network.broker)
+        }
+
+    return Directory(
+        brokers=brokers,
+        coordinator=lambda: _url(running, COORDINATOR),
+        datacluster=lambda: _url(running, DATACLUSTER),
+        secret=running.brokers.network.secret,
+    )
+
+
+def _url(running: LocalDeployment, service: str) -> str | None:
+    """Of a service that runs here, or elsewhere."""
+    if service in running.services:
+        return running.services[service].url
+    return running.brokers.network.service_url(service)
 
 
 def _check_table(file: Path, service: str, table: Table) -> None:
@@ -96,9 +139,12 @@ async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: s
             typer.echo(f"  {each.id}   godwit://{each.listen}{http}")
         for name, service in running.services.items():
             typer.echo(f"  {name}   {service.url}")
-        typer.echo("all are linked; Ctrl-C stops them")
-        watching = running.first_end() if limit is None else running.supervise(limit)
-        ended = await unless_stopped(stopped, watching)
+        async with dashboard_at(network.dashboard, _directory(running)) as url:
+            if url is not None:
+                typer.echo(f"  dashboard   {url}")
+            typer.echo("all are linked; Ctrl-C stops them")
+            watching = running.first_end() if limit is None else running.supervise(limit)
+            ended = await unless_stopped(stopped, watching)
         if ended is not None:
             raise UsageError(ended)
         typer.echo("stopping ...")
@@ -110,7 +156,7 @@ async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: s
 
 def topology(
     shape: Annotated[
-        str, typer.Argument(help="Shape of the network: tree, chain, star, peer or clusters.")
+        str, typer.Argument(help="Shape of the network: tree, mesh, chain, star, peer or clusters.")
     ] = "tree",
     brokers: Annotated[
         int, typer.Option(min=1, max=10_000, help="Number of brokers; not of `peer`.")
@@ -122,6 +168,15 @@ def topology(
     edges: Annotated[
         int, typer.Option(min=0, max=1_000, help="Edge brokers at each head of `peer`.")
     ] = 2,
+    delta: Annotated[
+        int, typer.Option(min=1, max=DELTA_MAX, help="How far brokers of a mesh know the tree.")
+    ] = MESH_DEFAULTS.delta,
+    strategy: Annotated[
+        ForwardingStrategy, typer.Option(help="How brokers of a mesh choose links.")
+    ] = MESH_DEFAULTS.strategy,
+    links: Annotated[
+        int, typer.Option(min=0, help="Primary and soft links of a broker of a mesh, at most.")
+    ] = MESH_DEFAULTS.fanout,
     balancing: Annotated[
         bool, typer.Option("--balancing", help="Let brokers balance their load.")
     ] = False,
@@ -141,6 +196,7 @@ def topology(
     network = network_of(
         shown,
         clusters=clusters if shape == CLUSTERS else None,
+        mesh=MeshSettings(delta=delta, strategy=strategy, fanout=links) if shape == MESH else None,
         host=host,
         port=port,
         http_port=http_port,
@@ -153,7 +209,7 @@ def topology(
 
 def _shape(shape: str, brokers: int, fanout: int) -> Topology:
     match shape:
-        case "tree":
+        case "tree" | "mesh":
             return balanced_tree(brokers, fanout=fanout)
         case "chain" | "clusters":
             return chain(brokers)
@@ -161,5 +217,5 @@ def _shape(shape: str, brokers: int, fanout: int) -> Topology:
             return star(brokers - 1)
         case _:
             raise UsageError(
-                f"unknown shape {shape!r}; choose from tree, chain, star, {PEER}, clusters"
+                f"unknown shape {shape!r}; choose from tree, mesh, chain, star, {PEER}, clusters"
             )

@@ -208,6 +208,7 @@ def drain(
 @network.command()
 def undrain(
     broker: Broker,
+    dry_run: DryRun = False,
     take_over: TakeOver = False,
     at: At = LISTEN,
     json: Json = False,
@@ -217,8 +218,11 @@ def undrain(
 
     Clients that have moved stay where they are.
     """
-    request = ChangeRequest(kind=ChangeKind.UNDRAIN, brokers=[broker], take_over=take_over)
-    change_network(request, at, secret, json=json, good=(ChangeState.DONE, ChangeState.TAKEN_BACK))
+    request = ChangeRequest(
+        kind=ChangeKind.UNDRAIN, brokers=[broker], dry_run=dry_run, take_over=take_over
+    )
+    good = (ChangeState.DONE, ChangeState.TAKEN_BACK, ChangeState.PROPOSED)
+    change_network(request, at, secret, json=json, good=good)
 
 
 @network.command()
@@ -346,15 +350,24 @@ def join(
 
 
 @network.command()
-def abort(at: At = LISTEN, json: Json = False, secret: Secret = "") -> None:
+def abort(
+    dry_run: DryRun = False, at: At = LISTEN, json: Json = False, secret: Secret = ""
+) -> None:
     """Take the change that is under way back, as far as that is possible."""
+    request = network_api.AbortRequest(dry_run=dry_run)
 
     async def aborted() -> NetworkChange:
         async with _coordinator(at, secret) as server:
-            change = await server.call(network_api.ABORT_CHANGE, Nothing())
+            change = await server.call(network_api.ABORT_CHANGE, request)
+            if dry_run:
+                return change
             return await follow(server, change, ChangeProgress(is_quiet=json))
 
-    _report(uvloop.run(aborted()), json=json, good=(ChangeState.TAKEN_BACK,))
+    change = uvloop.run(aborted())
+    if dry_run and not json:
+        typer.echo("a dry run: this change would be taken back")
+    good = (ChangeState.RUNNING, ChangeState.TAKING_BACK) if dry_run else (ChangeState.TAKEN_BACK,)
+    _report(change, json=json, good=good)
 
 
 def change_network(
@@ -366,13 +379,25 @@ def change_network(
     good: Sequence[ChangeState] = (ChangeState.DONE, ChangeState.PROPOSED),
 ) -> None:
     request = msgspec.structs.replace(request, asked_by=asked_by())
+    begun: list[int] = []
 
     async def changed() -> NetworkChange:
         async with _coordinator(at, secret) as server:
             change = await server.call(network_api.BEGIN_CHANGE, request)
+            begun.append(change.number)
             return await follow(server, change, ChangeProgress(is_quiet=json))
 
-    _report(uvloop.run(changed()), json=json, good=good)
+    try:
+        ended = uvloop.run(changed())
+    except KeyboardInterrupt:
+        for number in begun:
+            typer.echo(
+                f"\nchange {number} goes on: `godwit network show` says how far it is,"
+                " `godwit network abort` takes it back",
+                err=True,
+            )
+        raise
+    _report(ended, json=json, good=good)
 
 
 async def follow(

@@ -115,7 +115,8 @@ def _step_lines(change: NetworkChange) -> Iterator[str]:
         yield f"  {step.kind.value} {step.broker}: {_step_text(step)}"
         if change.state is ChangeState.PROPOSED:
             for target, count in sorted(Counter(step.went.values()).items()):
-                yield f"    {count} clients would move to {target}"
+                clients = "1 client" if count == 1 else f"{count} clients"
+                yield f"    {clients} would move to {target}"
         shown = list(step.stayed.items())[:STAYED_SHOWN]
         for name, why in shown:
             yield f"    {name} stayed: {why}"
@@ -141,6 +142,8 @@ def _load_lines(change: NetworkChange) -> Iterator[str]:
     loads = (change.before, change.expected, change.after)
     rows = [[name, *(_load(each.get(name)) for each in loads)] for name in names]
     yield from table_lines(LOAD_COLUMNS, rows)
+    if change.after:
+        yield "(kB/s are averages of the last seconds, in part of the time before the change)"
 
 
 def _load(load: BrokerLoad | None) -> str:
@@ -177,10 +180,13 @@ class ChangeProgress:
         if self._is_quiet or change.is_over:
             return
         steps = [step for step in change.steps if step.state is StepState.RUNNING]
-        now = f"{steps[0].kind.value} {steps[0].broker}" if steps else "beginning"
-        counts = f": {steps[0].moved} of {steps[0].clients} moved" if steps else ""
         over = sum(step.ended_s is not None for step in change.steps)
-        text = f"change {change.number}, step {over + 1} of {len(change.steps)}: {now}"
+        waits = "ending" if over == len(change.steps) else "beginning"
+        now = f"{steps[0].kind.value} {steps[0].broker}" if steps else waits
+        now += f" {steps[0].says}" if steps and steps[0].says else ""
+        counts = f": {steps[0].moved} of {steps[0].clients} moved" if steps else ""
+        number = min(over + 1, len(change.steps))
+        text = f"change {change.number}, step {number} of {len(change.steps)}: {now}"
         if self._is_terminal:
             typer.echo(f"\r\x1b[K{text}{counts}", err=True, nl=False)
         elif text != self._last:

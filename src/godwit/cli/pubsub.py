@@ -19,8 +19,8 @@ from godwit.cli.options import Json
 from godwit.client import Client, Event, connect
 from godwit.client.readiness import waits_for
 from godwit.content.filters import Filter
-from godwit.content.text import format_record, parse_record
-from godwit.content.values import Record, Value, check_record
+from godwit.content.text import format_record, read_record
+from godwit.content.values import Record, Value
 from godwit.errors import ContentError, UsageError
 
 #: Lines of standard input that are read ahead of publishing.
@@ -232,10 +232,8 @@ def _standard_input() -> asyncio.Queue[str]:
 
 def _record(text: str, line: int) -> dict[str, Value]:
     try:
-        if text.lstrip().startswith("{"):
-            return check_record(msgspec.json.decode(text, type=dict[str, Any]))
-        return check_record(parse_record(text.strip()))
-    except (ContentError, msgspec.DecodeError) as error:
+        return read_record(text)
+    except ContentError as error:
         raise UsageError(f"line {line}: {error}") from None
 
 

@@ -13,14 +13,16 @@ from rich.progress import Progress
 from godwit.errors import UsageError
 from godwit.overlay import OVERLAYS, Overlay
 from godwit.overlay import overlay as overlay_named
-from godwit.testing.overlay_shapes import check_is_tree, has_clusters
+from godwit.testing.overlay_shapes import check_is_tree, has_clusters, is_mesh
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
 from godwit.testing.random_reshaping import random_reshaping
 from godwit.testing.random_runs import random_run
+from godwit.testing.random_steering import random_steering
 from godwit.testing.storms.balancing_storm import balancing_storm
 from godwit.testing.storms.cluster_storm import cluster_storm
+from godwit.testing.storms.plan_storm import plan_storm
 from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
 
@@ -37,22 +39,29 @@ def _scenario(
     membership: bool,
     balancing: bool,
     reshaping: bool,
+    plans: bool,
     faults: bool,
 ) -> Callable[[int], RandomScenario]:
+    if plans and not moves + membership + balancing + reshaping + faults:
+        check_is_tree(strategy, "--plans")
+        logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
+        return plan_storm
     if reshaping and not moves + membership + balancing:
         return _reshaping(strategy, faults=faults)
-    if moves + membership + balancing + reshaping + faults > 1:
-        raise UsageError("use one of --moves, --membership, --balancing and --faults")
+    if moves + membership + balancing + reshaping + plans + faults > 1:
+        raise UsageError("use one of --moves, --membership, --balancing, --plans and --faults")
     if membership:
         return lambda seed: random_membership(seed, strategy)
     if not faults and not balancing:
         run = random_moves if moves else random_run
         return lambda seed: run(seed, strategy)
-    if balancing:
-        check_is_tree(strategy, "--balancing")
+    if balancing and has_clusters(strategy):
+        return random_steering
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
     if faults:
-        return cluster_storm if has_clusters(strategy) else storm
+        if has_clusters(strategy):
+            return cluster_storm
+        return lambda seed: storm(seed, has_soft_links=is_mesh(strategy))
     # Every other run has brokers that crash.
     return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
 
@@ -97,6 +106,12 @@ def replay(
             help="Repeat a run in which the network changes its shape; --faults may be added.",
         ),
     ] = False,
+    plans: Annotated[
+        bool,
+        typer.Option(
+            "--plans", help="Repeat a run in which plans are carried out while brokers fail."
+        ),
+    ] = False,
     overlay: Annotated[str, typer.Option(help=f"Overlay: {', '.join(OVERLAYS)}.")] = "tree",
 ) -> None:
     """Repeat random runs of the tests and show violations.  The exit code is 1 if there are any."""
@@ -107,6 +122,7 @@ def replay(
         membership=membership,
         balancing=balancing,
         reshaping=reshaping,
+        plans=plans,
         faults=faults,
     )
     seeds = range(seed, seed + 1 if until is None else until)

@@ -466,5 +466,5 @@ def _parsed(filter: str | Filter) -> Filter:
         return filter
     if not isinstance(filter, str):
         kind = type(filter).__name__
-        raise UsageError(f"a filter is a text, or a Filter; got a {kind}: give several one by one")
+        raise UsageError(f"a filter is a text, or a Filter, not of type {kind}: give one at a time")
     return Filter.parse(filter)

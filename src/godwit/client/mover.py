@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from godwit.client.broker_connection import BrokerConnection, BrokerPlace
 from godwit.client.draining import DrainingConnection
 from godwit.client.live_move import LiveMove, Moved
-from godwit.content.messages import ID_LENGTH_MAX, MoveTo, Notice
+from godwit.content.messages import MoveTo, Notice
+from godwit.content.wired import ID_LENGTH_MAX
 from godwit.errors import GodwitError, StayedError, UsageError
 from godwit.migration.move import Phase
 from godwit.protocol.call import Opener

@@ -12,9 +12,11 @@ text.py              filters and records from text, and back
 explanation.py       why a filter does or does not match a record
 covering.py          the maximal filters of a set
 poset.py             filters ordered by covering
+wired.py             the form of all messages on a wire
 messages.py          what clients and brokers exchange
 channel_messages.py  ... about channels
 link_messages.py     ... about links, and what is missing of the network
+mesh_messages.py     ... between the brokers of a mesh
 geography.py         places on earth, and distances between them
 
 Pure, and independent of brokers: all other packages build on this one.

@@ -13,8 +13,9 @@ from typing import Annotated, NewType, TypeAlias, final
 
 import msgspec
 
-from godwit.content.messages import SEQUENCE_MAX, ShortText, Wired
+from godwit.content.messages import SEQUENCE_MAX
 from godwit.content.values import CheckedValue, Value, check_attribute, check_value
+from godwit.content.wired import ShortText, Wired
 from godwit.errors import ContentError
 
 ChannelSubscriptionId = NewType("ChannelSubscriptionId", str)

@@ -11,7 +11,8 @@ from typing import Annotated, NamedTuple, TypeAlias, final
 
 import msgspec
 
-from godwit.content.messages import SEQUENCE_MAX, ShortText, Wired
+from godwit.content.messages import SEQUENCE_MAX
+from godwit.content.wired import ShortText, Wired
 
 #: Links of one broker, and brokers that are missing, in one message.
 LINKS_MAX = 16_384

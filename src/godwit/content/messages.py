@@ -17,8 +17,10 @@ from typing import Annotated, NamedTuple, NewType, TypeAlias, final
 import msgspec
 
 from godwit.content.filters import Filter
+from godwit.content.mesh_messages import MeshMessage
 from godwit.content.regions import NOTHING, Constraint, OneOf, Pattern
 from godwit.content.values import CheckedValue, Record
+from godwit.content.wired import ID_LENGTH_MAX, ShortText, Wired
 
 AdvertisementId = NewType("AdvertisementId", str)
 SubscriptionId = NewType("SubscriptionId", str)
@@ -26,7 +28,6 @@ SubscriptionId = NewType("SubscriptionId", str)
 #: Classes of control publications start with this; see `is_control_filter`.
 CONTROL_CLASS_PREFIX = "$"
 
-ID_LENGTH_MAX = 256
 #: In an id, between the incarnation and what follows; no name has it.
 INCARNATION_END = "~"
 PAYLOAD_BYTES_MAX = 1_048_576
@@ -41,11 +42,6 @@ HEADER_BYTES = 40
 MOVE_S = 5.0
 #: The number of a move of a client.
 MoveNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
-ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=ID_LENGTH_MAX)]
-
-
-class Wired(msgspec.Struct, frozen=True, array_like=True):
-    """A message: on a wire it is an array that starts with the tag of its kind."""
 
 
 class Advertisement(Wired, frozen=True, kw_only=True, tag=1):
@@ -89,6 +85,9 @@ class Subscription(Wired, frozen=True, kw_only=True, tag=4):
 
     local_only: bool = False
     """Match at the subscriber's own broker only."""
+
+    anchor: ShortText = ""
+    """Between brokers of a mesh: where its publications go (overlay/mesh/anchors.py)."""
 
 
 class Unsubscription(Wired, frozen=True, kw_only=True, tag=5):
@@ -220,6 +219,41 @@ class Last(Wired, frozen=True, kw_only=True, tag=55):
     """No publication follows on this lane: all brokers behind the sender use the next epoch."""
 
 
+class ClusterStep(IntEnum):
+    """What brokers in clusters that balance their load tell each other (overlay/clusters/)."""
+
+    FLUSH = 0
+    """Is with the receiver, and with all whom it passes publications on to: answer when it is."""
+
+    FLUSHED = 1
+    RING_SHARE = 2
+    """Pass what follows of this publisher on to these clusters."""
+
+    SUB_STOP = 3
+    """The sender matches nothing: do not send it new subscriptions."""
+
+    SUB_RESUME = 4
+    SUB_RESENT = 5
+    """The sender of SUB_RESUME has all subscriptions of this broker again."""
+
+    HELP = 6
+    """Match for the sender what follows; `number` is the number of the request."""
+
+    HELPS = 7
+    CANNOT_HELP = 8
+    HELP_OVER = 9
+
+
+@final
+class ClusterNotice(Wired, frozen=True, kw_only=True, tag=73):
+    """One step of steering publications in clusters; behind those that were sent before."""
+
+    step: ClusterStep
+    number: MoveNumber = 0
+    publisher: ShortText = ""
+    clusters: tuple[int, ...] = ()
+
+
 @final
 class NameClaim(Wired, frozen=True, kw_only=True, tag=40):
     """A session has this name, and is in this direction.  Floods the overlay."""
@@ -295,7 +329,9 @@ class PartLost(Wired, frozen=True, kw_only=True, tag=50):
     lost: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Publications that waited for the part and were dropped; some may have arrived."""
 
-    lost_by: Annotated[dict[ShortText, int], msgspec.Meta(max_length=PUBLISHERS_COUNTED_MAX)] = {}
+    lost_by: Annotated[dict[ShortText, int], msgspec.Meta(max_length=PUBLISHERS_COUNTED_MAX)] = (
+        msgspec.field(default_factory=dict)
+    )
     """The same by publisher; some are left out if there are too many."""
 
 
@@ -396,13 +432,14 @@ RoutingMessage: TypeAlias = (
     | Sweep
     | ResyncDone
     | Last
+    | ClusterNotice
     | NameMessage
 )
 #: Requests of a client that moves, besides those of every client.
 MovingRequest: TypeAlias = Depart | Pause
 #: What brokers tell each other about parts of the network that are missing.
 PartMessage: TypeAlias = PartLost | PartReturned | PartCheck | PartChecked
-OtherMessage: TypeAlias = RoutingMessage | PartMessage | MovingRequest | Letter
+OtherMessage: TypeAlias = RoutingMessage | PartMessage | MovingRequest | Letter | MeshMessage
 Message: TypeAlias = Publication | OtherMessage
 Notice: TypeAlias = (
     AdvertisementInEffect | SubscriptionInEffect | Refusal | Swept | Paused | MoveTo | GapNotice

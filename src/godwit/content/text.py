@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import msgspec
 
 from godwit.content.predicates import ORDERINGS, STRING_TESTS, Operand, Operator, Predicate
 from godwit.content.scanner import Scanner
@@ -109,6 +111,17 @@ def parse_record(text: str) -> Record:
             scanner.expect_end("the end of the record")
             return check_record(record)
         scanner.expect(",", "',' and another [attribute,value], or the end")
+
+
+def read_record(text: str) -> dict[str, Value]:
+    """A record as a JSON object, or in the PADRES form, checked."""
+    if not text.lstrip().startswith("{"):
+        return check_record(parse_record(text.strip()))
+    try:
+        decoded = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ContentError(f"not a record: {error}") from None
+    return check_record(decoded)
 
 
 def _checked_text(text: object, what: str) -> str:

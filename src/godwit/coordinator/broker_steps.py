@@ -20,6 +20,8 @@ from godwit.http.operations import Nothing
 
 #: How often the clients of a broker are listed while they move.
 LOOK_S = 0.5
+#: So many runs of a broker are ordered to leave, should it be killed meanwhile.
+LEAVES_MAX = 3
 
 StepEnd = tuple[StepState, str]
 
@@ -170,29 +172,39 @@ class BrokerSteps:
             await asyncio.sleep(TICK_S)
 
     async def leave(self, index: int) -> StepEnd:
-        step, within_s = self._ordering.change.steps[index], self._ordering.change.request.within_s
+        step = self._ordering.change.steps[index]
         start = step.start
-        if not start:
-            await self._empty_leaf(index)
-            start = await self._noted_start(index)
-        with contextlib.suppress(UnreachableError):  # It may have ended already.
-            await self._ordering.order(step.broker, "leave", start=start, within_s=ACCOUNT_S)
-        began_s = time.monotonic()
-        while (account := await self._ordering.look_at(step.broker)) is not None:
-            if account.start != start:
-                raise GodwitError(
-                    f"broker {step.broker} has left, and its supervisor has started it again: a"
-                    " broker that ends with code 3 must stay away (docs/operating.md)"
-                )
-            if time.monotonic() - began_s > within_s:
-                raise GodwitError(f"broker {step.broker} has not ended within {within_s:g} s")
-            await asyncio.sleep(TICK_S)
+        for _ in range(LEAVES_MAX):
+            if not start:
+                await self._empty_leaf(index)
+                start = await self._noted_start(index)
+            with contextlib.suppress(UnreachableError):  # It may have ended already.
+                await self._ordering.order(step.broker, "leave", start=start, within_s=ACCOUNT_S)
+            if await self._has_ended(step.broker, start):
+                break
+            start = ""  # It was killed before it could leave, and started again.
+        else:
+            raise GodwitError(
+                f"broker {step.broker} has left, and its supervisor has started it again: a"
+                " broker that ends with code 3 must stay away (docs/operating.md)"
+            )
         self._core.remove_broker(step.broker)
         await self._ordering.saved()
         for other in self._core.registry.live(time.time()):
             with contextlib.suppress(UnreachableError):
                 await self._ordering.order(other, "forget", about=step.broker, within_s=ACCOUNT_S)
         return StepState.DONE, "has left"
+
+    async def _has_ended(self, broker: str, start: str) -> bool:
+        """Wait until a run of a broker has ended; False if there is another one."""
+        within_s, began_s = self._ordering.change.request.within_s, time.monotonic()
+        while (account := await self._ordering.look_at(broker)) is not None:
+            if account.start != start:
+                return False
+            if time.monotonic() - began_s > within_s:
+                raise GodwitError(f"broker {broker} has not ended within {within_s:g} s")
+            await asyncio.sleep(TICK_S)
+        return True
 
 
 def left_text(stayed: dict[str, str]) -> str:

@@ -85,7 +85,9 @@ class ChangeRequests:
     async def _one(self, request: network_api.WhichChange) -> NetworkChange:
         return self._core.changes.change(request.number)
 
-    async def _abort(self, _request: Nothing) -> NetworkChange:
+    async def _abort(self, request: network_api.AbortRequest) -> NetworkChange:
+        if request.dry_run:
+            return self._core.changes.abortable()
         aborted = self._core.changes.abort()
         log.warning("aborted", extra={"change": aborted.number, "what": text_of(aborted.request)})
         self._check_saved()
@@ -98,7 +100,7 @@ class ChangeRequests:
     async def _begun(self, request: ChangeRequest) -> NetworkChange:
         core = self._core
         if self._takes_back(request) and not request.dry_run:
-            return await self._abort(Nothing())
+            return await self._abort(network_api.AbortRequest())
         if not request.dry_run:
             core.changes.check_idle()
         await self._ordering.look()

@@ -156,6 +156,11 @@ class NetworkChanges:
         return change
 
     def abort(self) -> NetworkChange:
+        self.abortable()
+        return self._replaced(state=ChangeState.TAKING_BACK)
+
+    def abortable(self) -> NetworkChange:
+        """The change that can be aborted; RestError if there is none, or it is too late."""
         current = self.current
         if current is None:
             raise RestError(CONFLICT, "no change is under way")
@@ -165,7 +170,7 @@ class NetworkChanges:
         if any(_goes_forward(step, current.request.kind) for step in current.steps):
             reason = f"change {current.number}: the new shape is committed, and goes forward"
             raise RestError(CONFLICT, reason)
-        return self._replaced(state=ChangeState.TAKING_BACK)
+        return current
 
     def change(self, number: int) -> NetworkChange:
         found = self._memory.changes.get(number)

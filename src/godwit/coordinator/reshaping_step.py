@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from godwit.api.epoch_api import CHANGE_EPOCH, READ_EPOCH, change_request
-from godwit.api.network_api import ChangeKind, NetworkChange, StepKind, StepState
+from godwit.api.network_api import NetworkChange, StepKind, StepState
 from godwit.broker.routing import EpochStatus
 from godwit.broker.stimuli import EpochStimulus
 from godwit.coordinator.broker_calls import BrokerCalls
@@ -40,7 +40,7 @@ class ReshapingStep:
         self._save = save
 
     async def run(self, change: NetworkChange, index: int) -> tuple[StepState, str]:
-        """A tree that is a part of a plan is tried again if a broker fails before the commit."""
+        """It is tried again, for `within_s`, if a broker fails before the commit."""
         began_s, count = time.monotonic(), len(_members(change, index))
         backoff = Backoff(first_s=AGAIN_S, max_s=AGAIN_S_MAX, jitter=0.0)
         while True:
@@ -53,11 +53,10 @@ class ReshapingStep:
                 return StepState.DONE, f"{count} brokers use epoch {ended.shape.epoch}"
             if self._core.changes.is_taken_back:
                 return StepState.STOPPED, "the network has its old shape"
-            is_late = time.monotonic() - began_s > change.request.within_s
-            if is_late or change.request.kind is ChangeKind.RESHAPE:
+            if time.monotonic() - began_s > change.request.within_s:
                 raise GodwitError(f"the network keeps its shape: {reason}")
             log.info("again", extra={"change": change.number, "reason": reason})
-            self._core.changes.note(index, reshaping=None)
+            self._core.changes.note(index, reshaping=None, says=f"is tried again: {reason}")
             await backoff.wait()
 
     async def _tried(self, change: NetworkChange, index: int) -> ReshapingRecord:

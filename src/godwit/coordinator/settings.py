@@ -15,6 +15,7 @@ from typing import Annotated
 
 import msgspec
 
+from godwit.api import dashboard_api
 from godwit.api.coordinator_api import LISTEN
 from godwit.config import read
 from godwit.coordinator.autoscale_rule import AutoscaleSettings
@@ -33,6 +34,9 @@ Ratio = Annotated[float, msgspec.Meta(ge=0)]
 class CoordinatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     listen: str = LISTEN
     """HOST:PORT; port 0 is any free port."""
+
+    dashboard: str = dashboard_api.LISTEN
+    """HOST:PORT of the dashboard that `godwit coordinator` serves, or "off"."""
 
     state: str = "coordinator"
     """The folder of the persistent state; relative to the working directory."""
@@ -92,6 +96,8 @@ class CoordinatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         address(self.listen)
+        if self.dashboard != dashboard_api.OFF:
+            address(self.dashboard)
         self.thresholds  # noqa: B018  It checks them.
         if self.spark_from is not None and self.shuffle is not Shuffle.GREEDY:
             raise UsageError(

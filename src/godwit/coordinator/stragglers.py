@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from godwit.api.epoch_api import CHANGE_EPOCH, change_request
-from godwit.api.network_api import BrokerAccount, NetworkChange, StepKind, StepState
+from godwit.api.network_api import BrokerAccount, ChangeStep, NetworkChange, StepKind, StepState
 from godwit.broker.stimuli import AdoptEpoch
+from godwit.content.link_messages import NetworkShape
 from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.ordering import ANSWER_S, Ordering
 from godwit.errors import GodwitError
@@ -48,7 +49,7 @@ class Stragglers:
     async def remind(self) -> None:
         """Brokers that wait for one that has left are told again that it has."""
         accounts = {name: account for name, (_, account) in self._core.accounts.items()}
-        gone = departed(self._core.changes.latest(1_000)) - self._core.registry.brokers.keys()
+        gone = departed(self._core.changes.latest(1_000), self._core.registry.brokers)
         for name, other in waiting(accounts, gone):
             if self._core.is_live(name, time.time()):
                 with contextlib.suppress(GodwitError):
@@ -79,32 +80,54 @@ class Stragglers:
 def last_shape(
     changes: Collection[NetworkChange], brokers: Collection[str]
 ) -> ReshapingRecord | None:
-    """The shape in use, without brokers that have left since; changes are the latest first."""
-    records = [step.reshaping for change in changes for step in change.steps]
-    done = [each for each in records if each is not None and each.stage is ReshapingStage.DONE]
-    if not done:
-        return None
-    shape = done[0].shape
-    for name in {*shape.brokers, *shape.addresses} - set(brokers):
-        remaining = without(shape, name)
-        assert remaining is not None
-        shape = remaining
-    return ReshapingRecord(change=done[0].change, shape=shape, stage=ReshapingStage.DONE)
+    """The shape in use, without brokers that have left since; changes are the latest first.
+
+    One that has left, and was started again, is outside until a change has it as a member.
+    """
+    left: set[str] = set()
+    for step in _latest_steps(changes):
+        if step.kind is StepKind.LEAVE and step.state is StepState.DONE:
+            left.add(step.broker)
+        record = step.reshaping
+        if record is not None and record.stage is ReshapingStage.DONE:
+            shape: NetworkShape | None = record.shape
+            members = {*record.shape.brokers, *record.shape.addresses}
+            for name in members & left | members - set(brokers):
+                shape = without(shape, name)
+            assert shape is not None
+            return ReshapingRecord(change=record.change, shape=shape, stage=ReshapingStage.DONE)
+    return None
 
 
-def departed(changes: Collection[NetworkChange]) -> set[str]:
-    """Brokers that have left; some may be back."""
-    steps = [step for change in changes for step in change.steps]
-    return {s.broker for s in steps if s.kind is StepKind.LEAVE and s.state is StepState.DONE}
+def departed(changes: Collection[NetworkChange], brokers: Collection[str]) -> set[str]:
+    """Brokers that have left, and are not part of the network again; latest changes first.
+
+    Nothing is known while a change of the shape is under way: it may have them as members.
+    """
+    left: set[str] = set()
+    since_shape: set[str] | None = None
+    for step in _latest_steps(changes):
+        if step.reshaping is not None and not step.reshaping.stage.is_over:
+            return set()
+        if step.reshaping is not None and step.reshaping.stage is ReshapingStage.DONE:
+            since_shape = set(left) if since_shape is None else since_shape
+        if step.kind is StepKind.LEAVE and step.state is StepState.DONE:
+            left.add(step.broker)
+    return left - set(brokers) | (since_shape or set())
+
+
+def _latest_steps(changes: Collection[NetworkChange]) -> Iterator[ChangeStep]:
+    for change in changes:
+        yield from reversed(change.steps)
 
 
 def waiting(accounts: Mapping[str, BrokerAccount], gone: Collection[str]) -> list[tuple[str, str]]:
     """Brokers that expect a link with one that has left."""
     return [
-        (name, link.neighbour)
+        (name, other)
         for name, account in sorted(accounts.items())
-        for link in account.links
-        if link.neighbour in gone and link.status == "expected"
+        for other in account.awaited
+        if other in gone
     ]
 
 

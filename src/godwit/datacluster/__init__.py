@@ -19,7 +19,9 @@ model/       datasets, feeds and channels as values; which values fit
 ddl/         the statements that create and drop them
 sql/         the queries of channels, checked and rewritten
 disk.py      syncing to the disk, and the lock of a folder
+steady_clock.py  the clock of all times that are compared
 catalog.py   one SQLite file: definitions, files, executions
+lease.py     which process writes, and a standby that takes its place
 log/         records that wait for ingestion
 datasets/    ingestion, files and stored datasets
 channels/    subscriptions, executions and results

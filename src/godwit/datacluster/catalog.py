@@ -2,6 +2,8 @@
 
 Parquet files hold the records; a file counts when a row of the catalog names it.  So a step that
 concerns several files is one transaction.
+
+Q1  With an epoch, a transaction fails if the lease has another one (lease.py).
 """
 
 from __future__ import annotations
@@ -12,16 +14,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from godwit.errors import GodwitError
+
 FILE_NAME = "catalog.db"
+#: Another process, which holds the lease or wants it, writes for a moment now and then.
+BUSY_S = 30.0
+
+
+class FencedError(GodwitError):
+    """Another process has taken over: this one must not change anything any more."""
 
 
 class Catalog:
     """One connection, used by one thread at a time.  May be called from several threads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, epoch: int | None = None) -> None:
+        self._epoch = epoch
         folder.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(
-            folder / FILE_NAME, check_same_thread=False, isolation_level=None
+            folder / FILE_NAME, check_same_thread=False, isolation_level=None, timeout=BUSY_S
         )
         self._connection.row_factory = sqlite3.Row
         self._connection.execute("PRAGMA journal_mode = WAL")
@@ -35,12 +46,26 @@ class Catalog:
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._check_epoch()
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:  # A full disk may have ended it already.
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _check_epoch(self) -> None:
+        """Q1."""
+        if self._epoch is None:
+            return
+        row = self._connection.execute("SELECT epoch FROM lease").fetchone()
+        if row["epoch"] != self._epoch:
+            raise FencedError("another process has taken over this data cluster")
+
+    @property
+    def changes(self) -> int:
+        """Rises with every row that this process changes."""
+        return self._connection.total_changes
 
     def define(self, *statements: str) -> None:
         """Create missing tables and indexes: `CREATE TABLE IF NOT EXISTS ...`."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from godwit.client.client_session import StreamMark
 from godwit.client.durable_subscription import DurableSubscription, Keeper
@@ -36,13 +35,20 @@ class Feeding:
     """All feeds, each with a durable subscription at a broker."""
 
     def __init__(
-        self, datasets: DatasetService, *, name: str, url: str | None, secret: str = ""
+        self,
+        datasets: DatasetService,
+        *,
+        name: str,
+        url: str | None,
+        secret: str = "",
+        clock: Callable[[], float],
     ) -> None:
         """`name` is the data cluster's, `url` that of the broker where feeds subscribe."""
         self._datasets = datasets
         self._name = name
         self._url = url
         self._secret = secret
+        self._clock = clock
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._feeders: dict[str, Feeder] = {}
 
@@ -65,7 +71,8 @@ class Feeding:
         if self._url is None:
             return
         inbox = self._datasets.inbox(feed.dataset)
-        feeder = Feeder(feed, inbox, f"{self._name}.{feed.name}", self._url, self._secret)
+        name = f"{self._name}.{feed.name}"
+        feeder = Feeder(feed, inbox, name, self._url, self._secret, clock=self._clock)
         self._feeders[feed.name.lower()] = feeder
         self._tasks[feed.name.lower()] = asyncio.create_task(feeder.run())
 
@@ -93,13 +100,23 @@ class Feeding:
 class Feeder:
     """One feed."""
 
-    def __init__(self, feed: Feed, inbox: Inbox, name: str, url: str, secret: str) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        inbox: Inbox,
+        name: str,
+        url: str,
+        secret: str,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
         self.in_effect = asyncio.Event()
         self._feed = feed
         self._inbox = inbox
         self._name = name
         self._url = url
         self._secret = secret
+        self._clock = clock
         self._follower: DurableSubscription | None = None
         self._lock = threading.Lock()
         self._mark = mark_of(inbox, feed.name)
@@ -141,8 +158,9 @@ class Feeder:
 
     async def _keep(self, publications: Sequence[Publication], mark: StreamMark) -> None:
         """Waits while there is no room; nothing is acknowledged meanwhile."""
+        now_s = self._clock()  # Those of brokers may differ.
         records = [
-            Incoming(f"{self._feed.name}/{incarnation_of(p)}", p.sequence, p.content, p.accepted_s)
+            Incoming(f"{self._feed.name}/{incarnation_of(p)}", p.sequence, p.content, now_s)
             for p in publications
         ]
         while True:
@@ -178,11 +196,16 @@ def mark_of(inbox: Inbox, feed: str) -> StreamMark | None:
 
 
 def take_posted(
-    inbox: Inbox, records: Sequence[bytes], producer: str | None, first_sequence: int
+    inbox: Inbox,
+    records: Sequence[bytes],
+    producer: str | None,
+    first_sequence: int,
+    *,
+    accepted_s: float,
 ) -> AcceptedRecords:
     """Store records posted over HTTP; those of a named producer have sequence numbers."""
-    now_s = time.time()
     if producer is None:
-        return inbox.take_unnumbered("http/", records, now_s)
+        return inbox.take_unnumbered("http/", records, accepted_s)
     numbered = enumerate(records, start=first_sequence)
-    return inbox.take([Incoming(f"http/{producer}", n, record, now_s) for n, record in numbered])
+    source = f"http/{producer}"
+    return inbox.take([Incoming(source, n, record, accepted_s) for n, record in numbered])

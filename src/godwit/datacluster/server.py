@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
+import os
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +27,7 @@ from godwit.api import datacluster_api as api
 from godwit.datacluster.cluster import Cluster
 from godwit.datacluster.ddl.statements import CreateFeed, DropFeed
 from godwit.datacluster.feeding import Feeding, take_posted
+from godwit.datacluster.lease import Lease
 from godwit.datacluster.log.segments import FullError
 from godwit.datacluster.settings import DataClusterSettings
 from godwit.datacluster.views import channel_view, channel_views, dataset_views
@@ -36,6 +37,7 @@ from godwit.http.errors import RestError
 from godwit.http.operations import Answer, Asked, served
 from godwit.http.serving import serve
 from godwit.protocol.addresses import address
+from godwit.spark.memory import default_memory_mib
 from godwit.spark.session import spark_session
 from godwit.spark.supervised import SupervisedSpark
 
@@ -44,6 +46,10 @@ log = logging.getLogger("godwit.datacluster")
 #: How long the creation of a feed waits until the feed is in effect.
 FEED_S = 10.0
 THREADS = 16
+#: How often a standby looks whether it is needed.
+LOOK_S = 0.25
+#: The exit status of a process whose place a standby has taken (EX_TEMPFAIL).
+DISPLACED = 75
 NOT_STARTED = "the data cluster has not started; use the server inside `async with`"
 
 
@@ -92,13 +98,26 @@ class DataClusterServer:
         def on_results() -> None:
             loop.call_soon_threadsafe(self._announce)
 
+        lease = await asyncio.to_thread(Lease, Path(settings.folder), lease_s=settings.lease_s)
+        self._stack.push_async_callback(asyncio.to_thread, lease.give_back)
+        if not settings.standby:
+            lease.take()  # Before Spark starts, which takes longer.
         spark = self._spark = await asyncio.to_thread(SupervisedSpark, self._start_spark)
         self._stack.push_async_callback(asyncio.to_thread, spark.stop)
         spark.supervise()
-        self._cluster = await asyncio.to_thread(Cluster, spark, settings, on_results=on_results)
+        if settings.standby:
+            await self._stand_by(lease)
+        lease.hold(_end_at_once)
+        self._cluster = await asyncio.to_thread(
+            Cluster, spark, settings, lease=lease, on_results=on_results
+        )
         self._stack.push_async_callback(asyncio.to_thread, self._cluster.close)
         self._feeding = Feeding(
-            self._cluster.datasets, name=settings.name, url=settings.broker, secret=settings.secret
+            self._cluster.datasets,
+            name=settings.name,
+            url=settings.broker,
+            secret=settings.secret,
+            clock=self._cluster.clock,
         )
         self._stack.push_async_callback(self._feeding.stop)
         self._feeding.start_all()
@@ -106,9 +125,19 @@ class DataClusterServer:
         self.url = await self._stack.enter_async_context(listening)
         self._stack.callback(self._release_waiting)
 
+    async def _stand_by(self, lease: Lease) -> None:
+        log.info("standing by", extra={"folder": self.settings.folder})
+        while not await asyncio.to_thread(lease.try_to_take):  # noqa: ASYNC110  No event tells.
+            await asyncio.sleep(LOOK_S)
+
     def _start_spark(self) -> SparkSession:
         settings = self.settings
-        spark = spark_session(settings.master, application=f"godwit {settings.name}")
+        spark = spark_session(
+            settings.master,
+            application=f"godwit {settings.name}",
+            memory_mib=settings.memory_mib or default_memory_mib(),
+            executor_memory_mib=settings.executor_memory_mib,
+        )
         spark.sparkContext.setLogLevel("OFF")  # Failures are raised, and logged by us.
         return spark
 
@@ -164,10 +193,10 @@ class DataClusterServer:
         )
 
     def _create_broker(self, request: api.CreateBroker) -> api.BrokerCreated:
-        return self.cluster.channels.brokers.create_broker(request, now_s=time.time())
+        return self.cluster.channels.brokers.create_broker(request, now_s=self.cluster.clock())
 
     def _unsubscribe(self, request: api.Unsubscribe) -> api.Done:
-        self.cluster.channels.brokers.unsubscribe(request, now_s=time.time())
+        self.cluster.channels.brokers.unsubscribe(request, now_s=self.cluster.clock())
         return api.Done()
 
     async def _notices(self, request: api.NoticesAfter) -> api.Notices:
@@ -220,7 +249,12 @@ class DataClusterServer:
         records = [bytes(record) for record in request.records]
         try:
             taken = await asyncio.to_thread(
-                take_posted, inbox, records, request.producer, request.first_sequence
+                take_posted,
+                inbox,
+                records,
+                request.producer,
+                request.first_sequence,
+                accepted_s=self.cluster.clock(),
             )
         except FullError as error:
             raise RestError(503, str(error), retry_after_s=1.0) from None
@@ -240,6 +274,11 @@ class DataClusterServer:
         return api.Explained(explained.statement, explained.plan)
 
 
+def _end_at_once() -> None:
+    """A standby has taken over: whatever this process still does is in vain."""
+    os._exit(DISPLACED)
+
+
 def _in_thread(answer: Callable[[Asked], Answer]) -> Callable[[Asked], Awaitable[Answer]]:
     async def handler(request: Asked) -> Answer:
         return await asyncio.to_thread(answer, request)
@@ -256,12 +295,17 @@ class _Collector(Collector):
         yield CounterMetricFamily(
             "godwit_records_posted", "Records accepted over HTTP.", self._server.records_taken
         )
+        yield GaugeMetricFamily(
+            "godwit_clock_ahead_seconds",
+            "How far the data cluster's clock is ahead of the machine's.",
+            cluster.clock.ahead_s,
+        )
         yield CounterMetricFamily(
             "godwit_spark_deaths", "Deaths of Spark's Java process.", self._server.spark_deaths
         )
         yield GaugeMetricFamily(
             "godwit_channels_stopped",
-            "Channels that wait for an operator because Spark died during an execution.",
+            "Channels that wait for an operator.",
             len(cluster.channels.stopped()),
         )
         rows = GaugeMetricFamily("godwit_dataset_rows", "Records stored.", labels=["dataset"])

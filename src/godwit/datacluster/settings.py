@@ -15,15 +15,19 @@ import msgspec
 from godwit.api.datacluster_api import LISTEN
 from godwit.config import read
 from godwit.datacluster.channels.channel_service import ChannelSettings
+from godwit.datacluster.channels.result_writing import ResultBudget
 from godwit.datacluster.channels.scheduler import AT_ONCE
 from godwit.datacluster.datasets.ingestion import IngestionSettings
+from godwit.datacluster.lease import LEASE_S
 from godwit.datacluster.log.feed_log import LogSettings
 from godwit.errors import UsageError
 from godwit.protocol.addresses import address, url_address
 from godwit.protocol.frames import Name
+from godwit.spark.memory import EXECUTOR_MIB
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400)]
 Bytes = Annotated[int, msgspec.Meta(ge=65_536)]
+MemoryMib = Annotated[int, msgspec.Meta(ge=512, le=2**22)]
 
 
 class DataClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -68,6 +72,24 @@ class DataClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     channels_at_once: Annotated[int, msgspec.Meta(ge=1, le=64)] = AT_ONCE
     """How many channels run at the same time; Spark shares its cores between them."""
+
+    execution_rows_max: Annotated[int, msgspec.Meta(ge=1)] = ResultBudget().rows_max
+    """The largest result of one execution; beyond it, its channel is stopped."""
+
+    execution_bytes_max: Bytes = ResultBudget().bytes_max
+    """The same in bytes, as brokers receive it."""
+
+    memory_mib: MemoryMib | None = None
+    """Memory of Spark's driver; a quarter of the machine's, 1 to 8 GiB, if not set."""
+
+    executor_memory_mib: MemoryMib = EXECUTOR_MIB
+    """Memory of each executor on a Spark cluster; its workers must offer as much."""
+
+    standby: bool = False
+    """Wait, with Spark running, until the process that has the folder ends or is silent."""
+
+    lease_s: Annotated[float, msgspec.Meta(ge=2, le=3_600)] = LEASE_S
+    """How long the process that has the folder may be silent before a standby takes over."""
 
     def __post_init__(self) -> None:
         address(self.listen)

@@ -41,6 +41,11 @@ def server_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def server_urls(text: str) -> list[str]:
+    """`http://HOST:PORT,http://HOST:PORT`: a server and its standbys, checked."""
+    return [server_url(each.strip()) for each in text.split(",")]
+
+
 class HttpClient:
     """Calls one server; keeps its connections open until it is closed."""
 

@@ -6,6 +6,7 @@ link_waves.py      waves over all links, to learn what every broker knows
 link_proposals.py  which new links are taken in: none that would close a cycle
 tree/              routing in a tree, with advertisements and covering
 clusters/          routing in clusters and rings, over two links at most
+mesh/              routing in a tree with soft links beside it, past brokers in between
 epochs/            a network that changes its shape while it runs
 
 A routing strategy is a folder, an implementation of `broker.routing.Routing`, and a line in
@@ -17,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from godwit.broker.routing import Place, Routing, Structured
+from godwit.broker.routing import Multipath, Place, Routing, Structured
 from godwit.errors import UsageError
 from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.overlay.epochs.epoch_routing import EpochRouting
+from godwit.overlay.mesh.mesh_routing import MeshRouting
 from godwit.overlay.tree.tree_routing import TreeRouting
 
 #: Makes the router of one broker.
@@ -30,6 +32,7 @@ Overlay: TypeAlias = Callable[[Place], Routing]
 OVERLAYS: Mapping[str, Overlay] = {
     "tree": TreeRouting,
     "clusters": ClusterRouting,
+    "mesh": MeshRouting,
 }
 
 
@@ -43,4 +46,5 @@ def overlay(name: str) -> Overlay:
 def make_router(place: Place, make: Overlay) -> Routing:
     """The router of one broker; it can be given another shape, unless it has a structure."""
     routing = make(place)
-    return routing if isinstance(routing, Structured) else EpochRouting(place, make, overlay)
+    is_fixed = isinstance(routing, Structured | Multipath)
+    return routing if is_fixed else EpochRouting(place, make, overlay)

@@ -18,7 +18,9 @@ P1  Of the links of any cycle, the one with the highest turn is refused.  Its wa
     higher turns.
 P2  A link is up at an end from its decision on; a wave that passes later finds it, one that passed
     before has told that end of a link that comes first.  So P1 holds if brokers fail, too.
-P3  A refused link is tried again: one that it was refused for may fail.  So the network is
+P3  A broker that has restarted does not know the links that other brokers have, and others may not
+    know its own.  A wave stays with it until its configured neighbours are connected, or given up.
+P4  A refused link is tried again: one that it was refused for may fail.  So the network is
     connected in the end, if the links that were asked for connect it.
 """
 
@@ -82,20 +84,20 @@ class LinkProposals:
 
     def answered(self, caller: str, turn: int) -> LinkStep:
         """We have answered a caller: the link is pending."""
-        return LinkStep(self._states.link(caller, turn))
+        return LinkStep([*self._states.link(caller, turn), *self._waves.again(caller)])
 
     def dialled(self, neighbour: str, turn: int) -> LinkStep:
         """A neighbour has answered, with this turn."""
         is_alone = self._states.is_alone_with(neighbour)
         turn = max(turn, self._states.turn + 1)
-        step = LinkStep(self._states.link(neighbour, turn))
+        step = LinkStep([*self._states.link(neighbour, turn), *self._waves.again(neighbour)])
         if is_alone:  # And every link that follows at this broker will know of this one.
             self._commit(neighbour, step)
             return step
         self._wave_count += 1
         id = f"{self._states.broker}/{self._run}/{self._wave_count}"
         self._proposed[id] = neighbour
-        step.letters += self._waves.start(id, turn, self._states.linked)
+        step.letters += self._waves.start(id, turn, self._states.linked, self._states.expected)
         return step
 
     def receive(self, message: LinkMessage, source: str) -> LinkStep:
@@ -105,7 +107,9 @@ class LinkProposals:
                 step.letters += self._states.receive(message, source)
             case LinkWave():
                 self._states.on_wave(message)
-                step.letters += self._waves.receive(message, source, self._states.linked)
+                step.letters += self._waves.receive(
+                    message, source, self._states.linked, self._states.expected
+                )
                 self._end_waves(step)
             case LinkDecision():
                 self._on_decision(message, source, step)
@@ -116,7 +120,7 @@ class LinkProposals:
         return step
 
     def gone(self, neighbour: str) -> LinkStep:
-        """The link with a neighbour, pending or up, is gone."""
+        """The link with a neighbour, pending or up, is gone, or is not expected any longer."""
         self._committed.discard(neighbour)
         for id in [id for id, proposed in self._proposed.items() if proposed == neighbour]:
             del self._proposed[id]

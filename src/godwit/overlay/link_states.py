@@ -55,8 +55,12 @@ class LinkStates:
 
     @property
     def expected(self) -> list[str]:
-        """Configured links that have not been up."""
-        return [name for name, end in self._own.items() if end.status is LinkStatus.EXPECTED]
+        """Neighbours that are configured by name, and have not been linked."""
+        return [
+            name
+            for name, end in self._own.items()
+            if end.status is LinkStatus.EXPECTED and _is_firm(end)
+        ]
 
     @property
     def linked(self) -> list[str]:

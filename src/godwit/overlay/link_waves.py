@@ -7,12 +7,13 @@ The links may form any graph.  Whatever a broker sent on a link before its echo 
 so the origin knows at the end all that the brokers knew when the wave reached them.
 
 A wave waits for a neighbour that is away, and is sent again to one that has restarted.  One that is
-gone is not waited for.
+gone is not waited for.  It waits for neighbours that are expected, too: a broker that has restarted
+does not know yet what is behind them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from godwit.content.link_messages import LinkWave
@@ -38,29 +39,34 @@ class LinkWaves:
         """Waves of this broker that are over, for the caller to take."""
         self._waves: dict[str, _Wave] = {}
 
-    def start(self, id: str, turn: int, links: Iterable[str]) -> Letters:
-        return self._spread(_Wave(LinkWave(id=id, turn=turn), None), links)
+    def start(
+        self, id: str, turn: int, links: Collection[str], expected: Iterable[str] = ()
+    ) -> Letters:
+        """Neighbours that are `expected` have no link yet: they are sent the wave with `again`."""
+        return self._spread(_Wave(LinkWave(id=id, turn=turn), None), links, expected)
 
-    def receive(self, wave: LinkWave, source: str, links: Iterable[str]) -> Letters:
+    def receive(
+        self, wave: LinkWave, source: str, links: Collection[str], expected: Iterable[str] = ()
+    ) -> Letters:
         known = self._waves.get(wave.id)
         if wave.is_echo:
             return [] if known is None else self._answered(known, source)
         if known is None:
             others = [link for link in links if link != source]
-            return self._spread(_Wave(wave, source), others)
+            return self._spread(_Wave(wave, source), others, expected)
         if source in known.awaited:  # The requests have crossed: each is the answer to the other.
             return self._answered(known, source)
         return [(source, _echo(known.request))]
 
-    def _spread(self, wave: _Wave, links: Iterable[str]) -> Letters:
+    def _spread(self, wave: _Wave, links: Collection[str], expected: Iterable[str]) -> Letters:
         self._waves[wave.request.id] = wave
         if len(self._waves) > WAVES_MAX:
             over = [id for id, each in self._waves.items() if not each.awaited]
             for id in over[: len(over) // 2]:
                 del self._waves[id]
-        wave.awaited = set(links)
-        sends: Letters = [(link, wave.request) for link in sorted(wave.awaited)]
-        return sends or self._end(wave)
+        wave.awaited = {*links, *expected}
+        sends: Letters = [(link, wave.request) for link in sorted(links)]
+        return sends if wave.awaited else self._end(wave)
 
     def _answered(self, wave: _Wave, neighbour: str) -> Letters:
         if neighbour not in wave.awaited:
@@ -82,7 +88,7 @@ class LinkWaves:
         return [send for send in sends if send[0] != neighbour]
 
     def again(self, neighbour: str) -> Letters:
-        """The neighbour has restarted, and has forgotten what it was sent."""
+        """The neighbour has restarted, and has forgotten what it was sent, or is linked at last."""
         waves = self._waves.values()
         return [(neighbour, wave.request) for wave in waves if neighbour in wave.awaited]
 

@@ -52,6 +52,11 @@ def url_opener(url: str) -> Opener:
 class CycleError(RefusedError):
     """A link was refused: there is another way between its ends."""
 
+    def __init__(self, reason: str, broker: str) -> None:
+        super().__init__(reason)
+        self.broker = broker
+        """The name of the other end; "" if it has not told."""
+
 
 class LinkedError(RefusedError):
     """A link was refused: its ends are linked already."""
@@ -169,7 +174,7 @@ def _refusal(goodbye: Goodbye) -> RefusedError:
     if goodbye.name_is_taken:
         return TakenOverError(goodbye.reason)
     if goodbye.closes_cycle:
-        return CycleError(goodbye.reason)
+        return CycleError(goodbye.reason, goodbye.linked_as)
     if goodbye.news is not None:
         return LaneOverError(goodbye.reason, goodbye.news)
     if goodbye.linked_as:

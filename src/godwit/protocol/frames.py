@@ -34,8 +34,8 @@ from godwit.content.link_messages import (
     NetworkStatus,
     StatusRequest,
 )
+from godwit.content.mesh_messages import MeshMessage
 from godwit.content.messages import (
-    ID_LENGTH_MAX,
     SEQUENCE_MAX,
     Advertisement,
     Letter,
@@ -49,8 +49,8 @@ from godwit.content.messages import (
     Sweep,
     Unadvertisement,
     Unsubscription,
-    Wired,
 )
+from godwit.content.wired import ID_LENGTH_MAX, Wired
 from godwit.errors import GodwitError, PeerError
 from godwit.protocol.versions import PROTOCOL, ProtocolVersion
 
@@ -192,7 +192,8 @@ class Goodbye(Wired, frozen=True, kw_only=True, tag=23):
     """A link is refused, because there is another way between its ends."""
 
     linked_as: str = ""
-    """A link is refused, because its ends are linked already: the name of the broker."""
+    """A link is refused, because its ends are linked already, or there is another way: the name of
+    the broker."""
 
     news: EpochNews | None = None
     """A link is refused, because the epoch of its lane is over: what is in use instead."""
@@ -270,7 +271,9 @@ FromClient: TypeAlias = (
     | StatusRequest
     | Signal
 )
-FromBroker: TypeAlias = Publication | RoutingMessage | PartMessage | Letter | LinkMessage | Signal
+FromBroker: TypeAlias = (
+    Publication | RoutingMessage | PartMessage | MeshMessage | Letter | LinkMessage | Signal
+)
 ToClient: TypeAlias = (
     Publication | Notice | Dropped | MeasureRoundTrips | ChannelNotice | NetworkStatus | Signal
 )

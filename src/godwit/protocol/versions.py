@@ -25,7 +25,7 @@ class ProtocolVersion(NamedTuple):
 
 
 #: What this release speaks.
-PROTOCOL = ProtocolVersion(1, 3)
+PROTOCOL = ProtocolVersion(1, 4)
 
 
 def check_version(peer: ProtocolVersion) -> None:

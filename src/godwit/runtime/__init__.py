@@ -8,6 +8,7 @@ toml_writer.py    writes TOML
 peer_reader.py    reads from one peer: frames become messages
 broker_node.py    one broker: messages are handled, read by read; peers come and go
 node_tracer.py    what watches a node
+path_hold.py      what waits because it would overtake what is on another path
 outbox.py         effects become frames in the queues of peers, are written and acknowledged
 port.py           one peer: its stream, its connection, its queue
 output_limiter.py  the bandwidth that a broker keeps to
@@ -16,6 +17,7 @@ node_links.py     the links of the broker: expected, there, missing elsewhere
 node_epochs.py    the epochs of the broker: a network that changes its shape
 epoch_hold.py     ... what waits meanwhile
 epoch_http.py     ... /epoch
+routing_http.py   tables with filters, and where a publication would go
 reshaping_run.py  ... carries a change out, for a coordinator
 giving_up.py      what is lost when a link is given up
 recovery.py       after a failure: publications are held until the tables are complete

@@ -93,7 +93,7 @@ class Admission:
                 Goodbye(
                     reason=str(refused),
                     closes_cycle=isinstance(refused, ClosesCycle),
-                    linked_as=node.name if isinstance(refused, AlreadyLinked) else "",
+                    linked_as="" if isinstance(refused, LaneOver) else node.name,
                     news=refused.news if isinstance(refused, LaneOver) else None,
                 )
             )

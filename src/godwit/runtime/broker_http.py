@@ -1,7 +1,7 @@
 """A broker over HTTP.
 
 For operators      GET /metrics, /healthz, /routing, /network, /clients, /docs; POST /move, /drain;
-                   /balancing; /gatherings
+                   /balancing; /gatherings; /subscriptions, /explain, /decisions
 for a coordinator  POST /order, /move
 for subscribers    what sharing/gateway.py has
 """
@@ -42,6 +42,7 @@ from godwit.runtime.client_moves import check, drain, move_clients
 from godwit.runtime.epoch_http import epoch_operations
 from godwit.runtime.gathering_http import gathering_operations, profiling_metrics
 from godwit.runtime.port import Port
+from godwit.runtime.routing_http import routing_operations
 from godwit.sharing.gateway import Gateway
 
 
@@ -86,14 +87,11 @@ def application(observed: Observed, orders: BrokerOrders | None = None) -> Starl
                 "advertisements": {id: _text(hop) for id, hop in tables.advertisements.items()},
                 "subscriptions": {id: _text(hop) for id, hop in tables.subscriptions.items()},
                 "told": tables.told,
+                "links": {
+                    link.name: kind.value for link, kind in node.broker.routing.neighbours.items()
+                },
             }
         )
-
-    async def move(request: MoveRequest) -> MoveOutcome:
-        check(request)
-        if request.authority is not None:
-            orders.check(request.authority, "move")
-        return await move_clients(node, request)
 
     async def drain_broker(request: DrainRequest) -> MoveOutcome:
         orders.because = ""
@@ -102,12 +100,11 @@ def application(observed: Observed, orders: BrokerOrders | None = None) -> Starl
     return rest_application(
         [
             *observed.gateway.operations(),
-            served(MOVE, move),
             served(DRAIN, drain_broker),
-            *_network_operations(orders),
+            *coordinated_operations(orders),
             *balancing_operations(node),
             *gathering_operations(node),
-            *epoch_operations(node),
+            *routing_operations(orders),
         ],
         title=f"Broker {node.name}",
         secret=node.secret,
@@ -119,9 +116,18 @@ def application(observed: Observed, orders: BrokerOrders | None = None) -> Starl
     )
 
 
-def _network_operations(orders: BrokerOrders) -> list[Served]:
+def coordinated_operations(orders: BrokerOrders) -> list[Served]:
+    """What a coordinator asks of a broker during a change."""
+    node = orders.node
+
+    async def move(request: MoveRequest) -> MoveOutcome:
+        check(request)
+        if request.authority is not None:
+            orders.check(request.authority, "move")
+        return await move_clients(node, request)
+
     async def network(_request: Nothing) -> NetworkView:
-        return network_view({orders.node.name: Known(orders.account())})
+        return network_view({node.name: Known(orders.account())})
 
     async def clients(_request: Nothing) -> ClientNames:
         return orders.clients()
@@ -129,7 +135,13 @@ def _network_operations(orders: BrokerOrders) -> list[Served]:
     async def order(request: Order) -> BrokerAccount:
         return orders.obey(request)
 
-    return [served(NETWORK, network), served(CLIENTS, clients), served(ORDER, order)]
+    return [
+        served(MOVE, move),
+        served(NETWORK, network),
+        served(CLIENTS, clients),
+        served(ORDER, order),
+        *epoch_operations(node),
+    ]
 
 
 def _text(hop: Hop) -> str:

@@ -80,6 +80,7 @@ from godwit.runtime.node_recovery import NodeRecovery
 from godwit.runtime.node_tracer import Tracer
 from godwit.runtime.outbox import Outbox
 from godwit.runtime.output_limiter import OutputLimiter
+from godwit.runtime.path_hold import Passing, PathHold
 from godwit.runtime.peer_reader import Arrived, PeerReader
 from godwit.runtime.pings import Pinging
 from godwit.runtime.port import ClientPort, LinkPort, Port
@@ -144,6 +145,10 @@ class BrokerNode:
         """Of the epoch in use."""
         self.hold: EpochHold | None = None
         """What waits while the network changes its shape."""
+        self.paths: PathHold | None = None
+        """What waits because it would overtake what is on another path."""
+        if broker.paths is not None:
+            self.paths = PathHold(self, broker.paths)
         self.recovery = NodeRecovery(self)
         self.epochs = NodeEpochs(self)
         # Wall-clock time that never goes back: comparable between processes, fit for intervals.
@@ -176,6 +181,8 @@ class BrokerNode:
         source.traffic.has_published = True
         stamp = None if source.is_link else stamp_of(now_s)
         left = iter(run)
+        if self.paths is not None:
+            left = self.paths.passing(source, run, now_s)
         try:
             outcomes = self.broker.handle_run(left, source.hop, now_s=now_s)
             if self.tracer is not None:
@@ -185,6 +192,9 @@ class BrokerNode:
             # A fault of ours: the peer can send those behind the failed one again.
             source.stream.received -= length_hint(left)
             raise
+        if isinstance(left, Passing) and left.held:  # They are counted when they are handled.
+            figures.count(-len(left.held), -sum([len(body) for *_, body in left.held]))
+            figures.publications -= len(left.held)
 
     def receive(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> None:
         if source.is_pending:
@@ -194,6 +204,8 @@ class BrokerNode:
             recovery.hold(source, (message, hops, body))
             return
         if self.hold is not None and self.hold.takes(source, message, hops, body):
+            return
+        if self.paths is not None and self.paths.takes(source, message, hops, body):
             return
         now_s = self.figures.count(1, len(body))
         self.handled[type(message).__name__] += 1
@@ -210,7 +222,8 @@ class BrokerNode:
         recovery, hold = self.recovery.held, self.hold
         is_held = hold is not None and hold.holds(source)
         if not is_held and (recovery is None or not recovery.holds(source)):
-            self.outbox.on_handled(source, self.figures.size_bytes, positions)
+            held = 0 if self.paths is None else self.paths.count(source)
+            self.outbox.on_handled(source, self.figures.size_bytes, positions, held=held)
         figures, connection = self.figures, source.connection
         if figures.messages or figures.has_answers:
             if figures.publications:
@@ -266,6 +279,8 @@ class BrokerNode:
             self.figures.has_answers = True
         source.stream.acknowledge(received)
         self.outbox.on_acknowledged(source)
+        if self.paths is not None and isinstance(source, LinkPort):
+            self.paths.on_acknowledged(source)
         if self.channels is not None:
             self._resume_channels(source)
 
@@ -447,6 +462,8 @@ class BrokerNode:
         self.sampler.on_removed(port)
         if isinstance(port, LinkPort):
             self.epochs.on_removed(port, reason, for_good=for_good)
+            if self.paths is not None:
+                self.paths.on_removed(port)
         self.outbox.close(port)
         self.recovery.on_removed(port)
         if isinstance(port.hop, LocalClient):
@@ -460,7 +477,7 @@ class BrokerNode:
 
     def _forget_held(self, port: Port) -> None:
         """The peer is gone, or will send again what is held."""
-        for held in (self.recovery.held, self.hold):
+        for held in (self.recovery.held, self.hold, self.paths):
             if held is not None:
                 held.forget(port)
 

@@ -75,6 +75,7 @@ class BrokerOrders:
     def account(self) -> BrokerAccount:
         node = self.node
         load, names = node.meters.load(node.now_s()), self.clients()
+        ports = node.ports.values()
         return BrokerAccount(
             broker=node.name,
             start=self.start,
@@ -91,11 +92,15 @@ class BrokerOrders:
             clients_away=len(names.away),
             http_sessions=self._gateway.sessions,
             clients_max=node.limits.connections_max,
-            links=sorted(
-                LinkView(end.neighbour, end.status.name.lower().replace("_", " "))
-                for end in node.links.own
-            ),
+            links=self._links(),
+            awaited=sorted({each.name for each in node.epochs.expected if each not in node.ports}),
             missing=[str(missing) for missing in node.links.missing],
+            publishers=sum(p.traffic.has_published for p in ports if _is_client(p)),
+            subscriptions=node.broker.routing.subscription_count,
+            advertisements=node.broker.routing.advertisement_count,
+            queue_bytes=sum(p.stream.pending_bytes + p.stream.unacknowledged_bytes for p in ports),
+            deliveries=node.outbox.deliveries,
+            dropped=node.dropped.total() + sum(p.traffic.dropped for p in ports),
             publications_per_s=load.publications_per_s,
             input_bytes_per_s=load.bytes_in_per_s,
             output_bytes_per_s=load.bytes_out_per_s,
@@ -107,8 +112,24 @@ class BrokerOrders:
             authority=self.authority,
         )
 
+    def _links(self) -> list[LinkView]:
+        """Each with what was sent over it, in all lanes."""
+        sent: Counter[str] = Counter()
+        for port in self.node.ports.values():
+            if not _is_client(port):
+                sent[port.hop.name] += port.traffic.last_bytes_out
+        window_s = self.node.meters.window_s
+        return sorted(
+            LinkView(
+                end.neighbour,
+                end.status.name.lower().replace("_", " "),
+                sent[end.neighbour] / window_s,
+            )
+            for end in self.node.links.own
+        )
+
     def clients(self) -> ClientNames:
-        ports = [port for port in self.node.ports.values() if isinstance(port.hop, LocalClient)]
+        ports = [port for port in self.node.ports.values() if _is_client(port)]
         return ClientNames(_names(ports, is_connected=True), _names(ports, is_connected=False))
 
     # -- who is in charge ----------------------------------------------------------------------
@@ -198,6 +219,10 @@ class BrokerOrders:
     def _end(self, command: Command) -> None:
         self.ending = command
         asyncio.get_running_loop().call_later(END_S, self.ended.set)
+
+
+def _is_client(port: Port) -> bool:
+    return isinstance(port.hop, LocalClient)
 
 
 def _names(ports: list[Port], *, is_connected: bool) -> list[str]:

@@ -8,7 +8,8 @@ load of this broker, and did.
 from __future__ import annotations
 
 import logging
-from collections import Counter
+import time
+from collections import Counter, deque
 
 from msgspec.structs import asdict
 
@@ -20,6 +21,8 @@ log = logging.getLogger("godwit.node")
 
 #: Actions of the decision at the end of a session.
 ENDS = ("ended", "gave up")
+#: Decisions that are kept for GET /decisions.
+RECENT = 200
 #: What is reported of a load: before a session, as it was expected, and as it became.
 STAGES_OF_LOAD = ("before", "predicted", "achieved", "error")
 
@@ -39,8 +42,13 @@ class Decisions(Counter[tuple[str, str]]):
         self.outcome: dict[tuple[str, str], float] = {}
         """Of the last session whose load has settled: loads by metric and stage."""
 
+        self.recent: deque[tuple[int, float, str, Decision]] = deque(maxlen=RECENT)
+        """The last ones: number, time, policy, decision."""
+
     def record(self, policy: str, decision: Decision) -> None:
         self[policy, decision.action] += 1
+        number = self.recent[-1][0] + 1 if self.recent else 1
+        self.recent.append((number, time.time(), policy, decision))
         log.info("decided", extra={"policy": policy, **asdict(decision)})
         if policy == Offload.name:
             self._add_up(decision)

@@ -17,6 +17,7 @@ from typing import Self
 
 import msgspec
 
+from godwit.api import dashboard_api
 from godwit.runtime.processes import Processes, take_port
 from godwit.runtime.restarting import RestartLimit, Supervised, supervise
 from godwit.runtime.returning import Returning
@@ -50,6 +51,8 @@ class LocalDeployment:
         """A file for the service; what the table leaves open is as in the network."""
         network = self.brokers.network
         usual: Table = {"secret": network.secret} if network.secret else {}
+        if service == COORDINATOR:
+            usual["dashboard"] = dashboard_api.OFF  # There is one for all of it.
         if service == DATACLUSTER:
             first = network.broker[0]
             usual["broker"] = f"godwit://{first.address or first.listen}"

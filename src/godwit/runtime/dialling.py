@@ -86,7 +86,7 @@ class Dialler:
             self._node.epochs.on_lane_over(neighbour, error.news)
             raise _LinkOver from error
         except CycleError as error:
-            self._on_cycle(str(error))
+            self._on_cycle(str(error), error.broker)
             raise
         except LinkedError as error:
             found = self._links.linked(self.where, error.broker)
@@ -106,13 +106,13 @@ class Dialler:
         if link.is_pending:
             await link.decided.wait()
         if link.refusal is not None:
-            raise CycleError(link.refusal)
+            raise CycleError(link.refusal, link.hop.name)
         if link.is_pending:
             raise PeerError("the connection was lost before the link was in use")
 
-    def _on_cycle(self, reason: str) -> None:
+    def _on_cycle(self, reason: str, broker: str) -> None:
         """It is tried again: another link may be removed, and this one take its place."""
-        self._links.on_refused(self.where)
+        self._links.on_refused(self.where, broker)
         if reason != self._refusal:
             self._refusal = reason
             log.warning("link refused", extra={"where": self.where, "reason": reason})

@@ -15,9 +15,14 @@ SAID_GOODBYE = "said goodbye"
 
 
 def loss_of(port: LinkPort, routing: Routing, reason: str, *, for_good: bool) -> Loss | None:
-    """None if nothing is missing: a broker that was drained has left `for_good`."""
+    """None if nothing is missing: a broker that was drained has left `for_good`.
+
+    Nor is anything if a soft link is gone: what it did not deliver takes another way.
+    """
+    if port.kind is LinkKind.SOFT:
+        return None
     dropped = port.dropped()
-    is_spare = port.kind is LinkKind.SOFT or (for_good and not _is_relied_on(port.hop, routing))
+    is_spare = for_good and not _is_relied_on(port.hop, routing)
     if is_spare and not dropped:
         return None
     extra = {"neighbour": port.hop.name, "reason": reason, "dropped": dropped.total()}

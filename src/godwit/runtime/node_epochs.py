@@ -142,6 +142,8 @@ class NodeEpochs:
         hop = hello_hop(hello)
         if not isinstance(hop, Neighbour):
             return False
+        if self.is_outside and hello.lane == self.status.epoch:
+            raise PeerError(f"broker {self._node.name} is not part of epoch {hello.lane}")
         if self.wants(hop):
             if hello.only_asks:
                 raise AlreadyLinked(hello.name)
@@ -194,10 +196,16 @@ class NodeEpochs:
                 opened = OpenLink(neighbour.name, address, LinkKind.PRIMARY, lane, only_asks=True)
                 asyncio.get_running_loop().call_soon(node.on_link_effect, opened)
 
-    def forget(self, broker: str) -> None:
-        """A broker has left for good."""
+    def forget(self, broker: str) -> list[int]:
+        """A broker has left for good; the answer is the lanes on which it is not waited for."""
         if self._node.broker.epochs is not None:
             self._node.broker.epochs.forget(broker)
+        lanes = [lane for lane in self._lanes if self.is_in_use(lane)]
+        for lane in lanes:
+            neighbour = Neighbour(broker, lane)
+            if neighbour in self._lanes[lane].expected and neighbour not in self._node.ports:
+                self._lanes[lane].expect_no_longer(neighbour)
+        return lanes
 
     def on_flipped(self) -> None:
         hold, ports = self._node.hold, self._node.ports.values()

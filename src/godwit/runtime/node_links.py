@@ -174,12 +174,20 @@ class NodeLinks:
             if where in (port.hop.name, port.dialled_at):
                 port.trouble = trouble
 
-    def on_refused(self, where: str) -> None:
+    def on_refused(self, where: str, broker: str) -> None:
         """A link that we made would close a cycle: its ends are linked otherwise."""
         if where in self._awaited:
             self._give_up(where)
         if where in self._addresses:
             self._send(self._states.forget(where))
+            self._end_gap(where, broker)
+
+    def _end_gap(self, where: str, broker: str) -> None:
+        """A broker that was missed by its address is there: a check in its direction ends that."""
+        hop, missing = self._hop(where), self._node.broker.parts.missing.values()
+        way = self._states.way(broker)
+        if way and any(part.direction == hop for part in missing):
+            self._node.stimulate(LinkGivenUp(hop, reached_over=self._hop(way[1])))
 
     def linked(self, where: str, broker: str) -> LinkPort | None:
         """The broker that we called says that the two are linked: it has called us before.
@@ -260,6 +268,7 @@ class NodeLinks:
             self._awaited.pop(neighbour.name, None)
             self._node.stimulate(LinkGivenUp(neighbour))
             self._send(self._states.forget(neighbour.name))
+            self._perform(self._proposals.gone(neighbour.name))
 
     def give_up_expected(self) -> None:
         """Configured links that have not been up by now are not waited for any longer."""
@@ -275,6 +284,7 @@ class NodeLinks:
         self._given_up.add(link)
         if self._hop(link) not in self._node.ports:  # Else it is pending.
             self._send(self._states.set(link, LinkStatus.GIVEN_UP))
+            self._perform(self._proposals.gone(link))
         self._node.stimulate(LinkGivenUp(self._hop(link), loss))
 
     # -- what the network is like --------------------------------------------------------------

@@ -9,7 +9,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from godwit.broker.stimuli import ClientsReturned, Loss, Neighbour, Recovered, Recovering
+from godwit.broker.stimuli import (
+    ClientsReturned,
+    LinkKind,
+    Loss,
+    Neighbour,
+    Recovered,
+    Recovering,
+)
 from godwit.protocol.frames import Hello
 from godwit.runtime.port import LinkPort, Port
 from godwit.runtime.recovery import Recovery
@@ -82,7 +89,8 @@ class NodeRecovery:
         if recovery is None:
             return
         links = [port for port in node.ports.values() if isinstance(port, LinkPort)]
-        linked: set[Neighbour] = {port.hop for port in links if not port.is_pending}
+        used = [port for port in links if not port.is_pending and port.kind is not LinkKind.SOFT]
+        linked: set[Neighbour] = {port.hop for port in used}
         is_complete = node.broker.routing.is_complete
         if not recovery.is_over(node.epochs.expected, linked, is_complete=is_complete):
             return

@@ -193,9 +193,21 @@ class Outbox:
         self._touched.pop(port, None)
         self._acknowledge(self.acks.close(port))
 
-    def on_handled(self, source: Port, size_bytes: int, positions: dict[Port, int]) -> None:
-        """All that has come from a peer was handled; copies were put up to these positions."""
-        received = source.stream.received
+    def detour(self, lost: Port, effects: Iterable[Effect]) -> None:
+        """Copies that a port did not deliver go to others: what waited for it waits for those."""
+        touched, self._touched = self._touched, {}
+        self.perform(effects)
+        self.acks.replace(lost, self.write())
+        self._touched = touched
+
+    def on_handled(
+        self, source: Port, size_bytes: int, positions: dict[Port, int], *, held: int = 0
+    ) -> None:
+        """What has come from a peer was handled; copies were put up to these positions.
+
+        The last ones are `held` and were not.
+        """
+        received = source.stream.received - held
         if received != source.acknowledged:  # Else the read had acknowledgements only.
             positions.pop(source, None)  # Two peers that wait for each other would do so for ever.
             self._acknowledge((self.acks.handled(source, received, size_bytes, positions),))

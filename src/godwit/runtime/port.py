@@ -40,6 +40,8 @@ from godwit.runtime.settings import Limits
 #: What a peer may send ahead of our acknowledgements, beyond our own window: a client's window,
 #: and one more write, which may be a large frame.
 UNACKNOWLEDGED_BYTES_SPARE = 4 * FRAME_BYTES_MAX
+#: How long a soft link may be without a connection: there is another way.
+SOFT_LINK_S = 2.0
 #: What went wrong may be told at length by a peer.
 TROUBLE_MAX = 200
 
@@ -77,10 +79,14 @@ class Traffic:
     unsent_bytes: int = 0
     """Not taken by the system when this window began."""
 
+    last_bytes_out: int = 0
+    """Taken by the system in the last complete window."""
+
     def take(self, unsent_bytes: int) -> tuple[int, int]:
         """Begin a new window; the messages and bytes of the last one that the system has taken."""
         taken = self.messages_out, self.bytes_out + self.unsent_bytes - unsent_bytes
         self.messages_out, self.bytes_out, self.unsent_bytes = 0, 0, unsent_bytes
+        self.last_bytes_out = taken[1]
         return taken
 
 
@@ -430,10 +436,11 @@ class LinkPort(Port):
         """The neighbour has failed at least once since the link was opened."""
         self.kept: list[bytes] | None = None
         """Frames to send again to a neighbour that has lost the stream."""
+        self.told = 0  # Up to where the router was told of acknowledgements.
 
     @property
     def _return_s(self) -> float:
-        return self._limits.link_s
+        return SOFT_LINK_S if self.kind is LinkKind.SOFT else self._limits.link_s
 
     def _on_not_returned(self) -> None:
         reason = f"did not come back within {self._return_s:g} s"
@@ -458,12 +465,16 @@ class LinkPort(Port):
 
     def dropped(self) -> Counter[str]:
         """Publications that the neighbour has not acknowledged, by publisher; none are control."""
-        counts: Counter[str] = Counter()
+        return Counter(publication.publisher for publication, _ in self.undelivered())
+
+    def undelivered(self) -> list[tuple[Publication, int]]:
+        """Publications that the neighbour has not acknowledged, and the links they have crossed."""
+        found = []
         for frame in (*(self.kept or ()), *self.stream.frames()):
             message = decode_from_broker(frame[HEADER.size :])
             if isinstance(message, Publication) and not message.is_control:
-                counts[message.publisher] += 1
-        return counts
+                found.append((message, HEADER.unpack_from(frame)[1]))
+        return found
 
     def put_kept(self) -> None:
         """Queue the kept frames, behind the tables."""

@@ -64,6 +64,7 @@ class Processes:
         self.network = msgspec.structs.replace(network, broker=brokers)
         self._http: dict[str, str] = {}
         self._running: dict[str, ForkedProcess] = {}
+        self._is_stopped = False
         self._starting: set[str] = set()
         """Of those that run, the ones whose links are not up yet."""
         self._folder = tempfile.TemporaryDirectory(prefix="godwit-")
@@ -129,6 +130,10 @@ class Processes:
         finally:
             if listener is not None:
                 listener.close()
+        if self._is_stopped:  # Meanwhile: `stop` did not know of this process.
+            process.send_signal(signal.SIGTERM)
+            await ended(process)
+            raise GodwitError(f"broker {broker} was started while the network was stopped")
         self._running[broker] = process
         self._starting.add(broker)
         async for line in process.stdout:
@@ -236,6 +241,7 @@ class Processes:
 
     async def stop(self) -> dict[str, int]:
         """Stop all that run, gracefully; the answer is their exit codes."""
+        self._is_stopped = True
         running, self._running = self._running, {}
         for process in running.values():
             process.send_signal(signal.SIGTERM)

@@ -28,7 +28,8 @@ from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.errors import UsageError
 from godwit.overlay import make_router, overlay
-from godwit.policies import offload, placement
+from godwit.overlay.mesh.mesh_settings import MeshSettings
+from godwit.policies import offload, placement, soft_links
 from godwit.policies.allocation.cbc import profiling_modules
 from godwit.protocol.addresses import address, url_address, why
 from godwit.protocol.call import socket_opener
@@ -39,7 +40,7 @@ from godwit.runtime.broker_orders import BrokerOrders
 from godwit.runtime.dialling import Dialler
 from godwit.runtime.live_meters import LiveMeters, resident_bytes
 from godwit.runtime.output_limiter import OutputLimiter
-from godwit.runtime.settings import BrokerSettings, NetworkSettings
+from godwit.runtime.settings import MESH, BrokerSettings, NetworkSettings
 from godwit.runtime.stopping import STOPPING, hang_up, say_goodbye
 from godwit.sharing.gateway import Gateway
 from godwit.sharing.live_channels import LiveChannels
@@ -238,7 +239,7 @@ class BrokerServer:
                     task.cancel()
                 port = self.node.ports.get(neighbour)
                 if port is not None:
-                    port.part("the link is closed")
+                    self.node.remove(port, "the link is closed")
             case DropLane():
                 raise AssertionError("the node drops lanes itself")
             case _:
@@ -252,16 +253,13 @@ class BrokerServer:
     def _forget(self, broker: str) -> None:
         """A neighbour has left for good: do not call it, and do not miss it."""
         links = self.node.links
-        self.node.epochs.forget(broker)
-        neighbour = Neighbour(broker, links.lane)
         for dialler in [d for d in self.diallers if links.name_of(d.where) == broker]:
             self.diallers.remove(dialler)
             self._dialling.pop(dialler.where).cancel()
-        opened = self._dialling.pop(_dialling_key(broker, links.lane), None)
-        if opened is not None:
-            opened.cancel()
-        if neighbour in links.expected and neighbour not in self.node.ports:
-            links.expect_no_longer(neighbour)
+        for lane in self.node.epochs.forget(broker):
+            opened = self._dialling.pop(_dialling_key(broker, lane), None)
+            if opened is not None:
+                opened.cancel()
 
     async def linked(self) -> None:
         """Wait until every link that this broker dials has been up."""
@@ -311,6 +309,8 @@ def make_node(
         modules = [*modules, *balancing(settings.id)]
     if network.profiling is not None:
         modules = [*modules, *profiling_modules(network.profiling)(settings.id)]
+    if network.overlay == MESH:
+        modules = [*modules, *soft_links.modules(network.mesh or MeshSettings())(settings.id)]
     neighbours = network.neighbours(settings)
     addresses = [link for link in settings.links if "://" in link]
     expected = [Neighbour(each) for each in (*neighbours, *addresses)]

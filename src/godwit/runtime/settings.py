@@ -3,7 +3,7 @@
 A network file is TOML.  `godwit up FILE` runs all of it on this machine, `godwit broker --config
 FILE --id B1` one broker of it, so the same file serves a laptop and a rack:
 
-    overlay = "tree"         # or "clusters", with `clusters = 3` and without `links`
+    overlay = "tree"         # or "mesh"; or "clusters", with `clusters = 3` and without `links`
 
     [limits]                 # for every broker; all keys are optional
     session_s = 60
@@ -45,7 +45,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from godwit.api import coordinator_api, datacluster_api
+from godwit.api import coordinator_api, dashboard_api, datacluster_api
 from godwit.broker.meters import WINDOW_S
 from godwit.config import checked, read
 from godwit.content.geography import GeoPoint
@@ -53,6 +53,7 @@ from godwit.distribution import install_hint
 from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
 from godwit.overlay.clusters.cluster_structure import cluster_settings, dialled_links
+from godwit.overlay.mesh.mesh_settings import MeshSettings
 from godwit.overlay.topology import Topology, topology
 from godwit.policies.allocation.cbc_settings import ProfilingSettings
 from godwit.policies.offload.peer import check_peer
@@ -176,8 +177,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     not limited."""
 
 
-#: The overlay whose links follow from the number of clusters.
-CLUSTERS = "clusters"
+#: The overlay whose links follow from the number of clusters, and the one with soft links.
+CLUSTERS, MESH = "clusters", "mesh"
 
 #: The settings of a service, which checks them itself.
 Table = dict[Annotated[str, msgspec.Meta(pattern=r"^\w+\Z")], str | int | float | bool]
@@ -212,15 +213,21 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     clusters: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """How many clusters there are, if that is the overlay: brokers of the file in their order."""
 
+    mesh: MeshSettings | None = None
+    """How soft links are used, if that is the overlay (overlay/mesh/mesh_settings.py)."""
+
     secret: Text = ""
     """Brokers link only with brokers that have the same one."""
 
     datacluster: str | None = None
     """http://HOST:PORT, where brokers find channels; where the service of this file listens, if
-    there is one, and none else."""
+    there is one, and none else.  With standbys, their URLs follow, separated by commas."""
 
     coordinator: str | None = None
     """http://HOST:PORT, to whom brokers report their load; as with `datacluster`."""
+
+    dashboard: str = dashboard_api.LISTEN
+    """HOST:PORT of the dashboard that `godwit up` serves, or "off"."""
 
     services: ServiceSettings = ServiceSettings()
     limits: Limits = Limits()
@@ -238,16 +245,20 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         overlay_named(self.overlay)
         for service in self.services.tables:
             _check_address(f"[services.{service}]: listen", self.services.listen(service))
-        for url in (self.datacluster, self.coordinator):
-            if url is not None:
-                from godwit.http.http_client import server_url  # noqa: PLC0415  Slow, used by few.
+        if self.dashboard != dashboard_api.OFF:
+            _check_address("dashboard", self.dashboard)
+        if self.datacluster is not None or self.coordinator is not None:
+            from godwit.http.http_client import server_url, server_urls  # noqa: PLC0415  Slow.
 
-                server_url(url)
+            server_urls(self.datacluster or "http://none")
+            server_url(self.coordinator or "http://none")
         ids = self._ids
         if len(set(ids)) != len(ids):
             twice = next(id for id in ids if ids.count(id) > 1)
             raise UsageError(f"two brokers have the id {twice!r}; give each an id of its own")
         self._link_clusters()
+        if self.mesh is not None and self.overlay != MESH:
+            raise UsageError(f'[mesh] needs `overlay = "{MESH}"`')
         for broker in self.broker:
             where = f"broker {broker.id!r}"
             host, _ = _check_address(f"{where}: listen", broker.listen)
@@ -262,9 +273,9 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 _check_address(f"{where}: http", broker.http)
             for link in broker.links:
                 self._check_link(f"{where}: links", link)
-        if self.overlay == "tree" and (cycle := self._cycle):
+        if self.overlay != CLUSTERS and (cycle := self._cycle):
             raise UsageError(
-                f"the links form a cycle, and the overlay is a tree: {' - '.join(cycle)};"
+                f"the links form a cycle, and should be a tree: {' - '.join(cycle)};"
                 " remove one of these links, and name each link at one end only"
             )
         if self.balancing is not None:
@@ -277,14 +288,15 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     @property
     def overlay_settings(self) -> dict[str, Any]:
         """From which a broker finds its place in the overlay."""
+        if self.overlay == MESH:
+            return dict(msgspec.to_builtins(self.mesh or MeshSettings()))
         return {} if self.clusters is None else cluster_settings(self._ids, self.clusters)
 
     def _link_clusters(self) -> None:
         """In clusters the links follow from the brokers and the number of clusters."""
         if (self.overlay == CLUSTERS) != (self.clusters is not None):
-            raise UsageError(
-                f'`overlay = "{CLUSTERS}"` and `clusters`, the number of them, need each other'
-            )
+            both = f'`overlay = "{CLUSTERS}"` and `clusters`, the number of them,'
+            raise UsageError(f"{both} need each other")
         if self.clusters is None:
             return
         for table in ("placement", "balancing", "profiling"):
@@ -303,10 +315,10 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def _check_balancing(self) -> None:
         if self.placement is not None:
+            policy = policy_of(self.placement)
             raise UsageError(
-                f"[placement] and [balancing] exclude each other: {policy_of(self.placement)} may"
-                " send a publisher to an edge broker, which serves subscribers only while loads"
-                " are balanced; remove one of the two tables"
+                f"[placement] and [balancing] exclude each other: {policy} may send a publisher to"
+                " an edge broker, which serves subscribers only; remove one of the two tables"
             )
 
     def check_whole(self) -> None:
@@ -367,8 +379,7 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     @property
     def topology(self) -> Topology:
         """The brokers of this file and the links between them."""
-        ids = self._ids
-        known = set(ids)
+        ids, known = self._ids, set(self._ids)
         links = [(b.id, to) for b in self.broker for to in b.links if to in known]
         return topology(ids, links)
 
@@ -430,11 +441,13 @@ def dump_network(network: NetworkSettings) -> str:
         "overlay": network.overlay,
         **({} if network.clusters is None else {"clusters": network.clusters}),
         **{key: text for key, text in texts.items() if text},
+        **({} if network.dashboard == dashboard_api.LISTEN else {"dashboard": network.dashboard}),
     }
     sections = {
         "limits": _changes(network.limits, Limits()),
         "trace": _changes(network.trace, TraceSettings()),
         "services": network.services.tables,
+        "mesh": {} if network.mesh is None else _changes(network.mesh, MeshSettings()),
     }
     table |= {name: section for name, section in sections.items() if section}
     if network.placement is not None:
@@ -444,20 +457,11 @@ def dump_network(network: NetworkSettings) -> str:
         table["balancing"] = _changes(network.balancing, BalancingSettings())
     if network.profiling is not None:
         table["profiling"] = _changes(network.profiling, ProfilingSettings())
-    without_links = network.clusters is not None  # They follow from it.
-    table["broker"] = [
-        {
-            "id": broker.id,
-            "listen": broker.listen,
-            **_changes(
-                broker,
-                BrokerSettings(
-                    id=broker.id, listen=broker.listen, links=broker.links if without_links else []
-                ),
-            ),
-        }
-        for broker in network.broker
-    ]
+    table["broker"] = brokers = list[dict[str, object]]()
+    for each in network.broker:
+        links = [] if network.clusters is None else each.links  # They follow from it.
+        plain = BrokerSettings(id=each.id, listen=each.listen, links=links)
+        brokers.append({"id": each.id, "listen": each.listen, **_changes(each, plain)})
     return toml_text(table)
 
 
@@ -465,13 +469,14 @@ def network_of(
     topology: Topology,
     *,
     clusters: int | None = None,
+    mesh: MeshSettings | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
     http_port: int | None = None,
 ) -> NetworkSettings:
     """A network with these brokers and links, on ports from `port` on; 0 is any free one.
 
-    With `clusters` the same brokers in so many clusters, and the links that follow from that.
+    With `clusters` the same brokers in so many clusters; with `mesh` soft links beside these links.
     """
     dialled: dict[str, list[str]] = {name: [] for name in topology.brokers}
     for a, b in sorted(topology.links) if clusters is None else ():
@@ -485,8 +490,8 @@ def network_of(
         )
         for number, name in enumerate(topology.brokers)
     ]
-    overlay = "tree" if clusters is None else CLUSTERS
-    return checked(NetworkSettings(broker=brokers, overlay=overlay, clusters=clusters))
+    kind = CLUSTERS if clusters is not None else "tree" if mesh is None else MESH
+    return checked(NetworkSettings(broker=brokers, overlay=kind, clusters=clusters, mesh=mesh))
 
 
 def _changes(settings: msgspec.Struct, defaults: msgspec.Struct) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 simulator.py         topology, clients, run; brokers and links that come and go
 simulated_broker.py  one broker between modelled CPU and output
+simulated_paths.py   acknowledgements, and what waits for them, where there are several paths
+arranging.py         timers, pings, links and decisions of a broker
 servers.py           a server with a queue: matching engine, output
 queues.py            what waits in the queues of a broker, and leaves it
 wires.py             one direction of a link

@@ -36,8 +36,13 @@ class Agenda:
     def run(self, *, until_s: float) -> None:
         """Run everything planned up to `until_s`, and set the clock to that time."""
         items = self._items
-        while items and items[0][0] <= until_s:
-            self.now_s, _, action, args = heappop(items)
+        while items:
+            item = heappop(items)
+            at_s, _, action, args = item
+            if at_s > until_s:
+                heappush(items, item)
+                break
+            self.now_s = at_s
             action(*args)
         if until_s != inf:
             self.now_s = until_s

@@ -27,11 +27,10 @@ def inject(
             nodes[broker].pause(agenda.now_s + for_s)
         case Delay(link=(a, b), for_s=for_s, extra_s=extra_s):
             for wire in (*_wires(nodes, a, b), *_wires(nodes, b, a)):
-                wire.slow_until_s = max(wire.slow_until_s, agenda.now_s + for_s)
-                wire.extra_s = max(wire.extra_s, extra_s)
+                wire.slow_down(agenda.now_s + for_s, extra_s)
         case Partition(brokers=brokers, for_s=for_s):
             for wire in _wires_between(nodes, brokers):
-                wire.blocked_until_s = max(wire.blocked_until_s, agenda.now_s + for_s)
+                wire.block(agenda.now_s + for_s)
         case _:
             assert_never(fault)
 

@@ -16,33 +16,29 @@ from godwit.content.messages import Publication
 
 
 class LastDelivered:
-    __slots__ = ("_before", "_groups", "_last", "_publication")
+    __slots__ = ("_before", "_groups", "_last")
 
     def __init__(self) -> None:
-        self._last: dict[str, int] = {}
-        self._publication: Publication | None = None
-        self._before: int | None = None
-        """The number before that of the last publication."""
+        self._before: dict[str, int] = {}
+        """Of all publications before the last."""
+        self._last: Publication | None = None
         self._groups: list[Sequence[LocalClient]] = []
         """Of the last publication, those that have arrived."""
 
     def add(self, deliver: Deliver) -> None:
-        publication = deliver.publication
-        if publication is not self._publication:
-            self._publication = publication
-            self._before = self._last.get(publication.publisher)
-            self._last[publication.publisher] = publication.sequence
-            self._groups = []
-        self._groups.append(deliver.to)
+        last = self._last
+        if deliver.publication is last:
+            self._groups.append(deliver.to)
+            return
+        if last is not None:
+            self._before[last.publisher] = last.sequence
+        self._last = deliver.publication
+        self._groups = [deliver.to]
 
     def of(self, client: LocalClient) -> dict[str, int]:
         """By publisher, the sequence number up to which the client has all that it is owed."""
-        found = dict(self._last)
-        if self._publication is None or any(client in group for group in self._groups):
-            return found
+        found = dict(self._before)
         # Its copy may be under way (L1).  If it gets none, the number before is right as well.
-        if self._before is None:
-            del found[self._publication.publisher]
-        else:
-            found[self._publication.publisher] = self._before
+        if self._last is not None and any(client in group for group in self._groups):
+            found[self._last.publisher] = self._last.sequence
         return found

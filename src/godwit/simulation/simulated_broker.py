@@ -14,36 +14,27 @@ COPIES_TOGETHER_S (queues.py) arrive together, with the last of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import (
-    CloseLink,
     Deliver,
     DriverEffect,
-    DropLane,
     Effect,
-    EpochFlipped,
     LinkEffect,
-    NameContested,
-    NameGranted,
-    NameLost,
     Notify,
     NotifyAll,
-    OpenLink,
-    Ping,
-    Report,
     Send,
-    SetTimer,
-    Submit,
 )
 from godwit.broker.invariants import check_step
 from godwit.broker.modules import PolicyModule
+from godwit.broker.routing import Multipath
 from godwit.broker.stimuli import (
+    Acknowledged,
     ClientLeft,
     EpochStimulus,
+    LinkDown,
     LocalClient,
-    Module,
     Neighbour,
     OperatorCommand,
     Pinged,
@@ -54,6 +45,7 @@ from godwit.broker.stimuli import (
 from godwit.client.deliveries import DeliveryMarks
 from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
+from godwit.simulation.arranging import Arranging
 from godwit.simulation.last_delivered import LastDelivered
 from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.queues import (
@@ -62,12 +54,15 @@ from godwit.simulation.queues import (
     InOrder,
     NeighbourPort,
     Outgoing,
+    Waiting,
     carried,
     copies_of,
+    outgoing_bytes,
 )
 from godwit.simulation.resources import BrokerResources
 from godwit.simulation.servers import Server, goes_first
 from godwit.simulation.simulated_hold import SimulatedHold
+from godwit.simulation.simulated_paths import SimulatedPaths
 from godwit.simulation.wires import Wire
 
 T = TypeVar("T")
@@ -77,9 +72,9 @@ class SimulatedBroker:
     # Slots, here and in Server: a message finds its broker out of the cache, and they are the
     # shorter way to what it needs.
     __slots__ = (
-        "_access", "_agenda", "_check", "_departing", "_engine", "_engine_bytes",
-        "_matching_delay_s", "_observer", "_on_link_effect", "_output", "_reads_delays",
-        "_resources", "_round_trip_s", "_wants_matched", "broker", "clients", "gaps", "has_left",
+        "_access", "_agenda", "_arranging", "_check", "_departing", "_engine", "_engine_bytes",
+        "_matching_delay_s", "_observer", "_output", "_paths", "_reads_delays",
+        "_resources", "_wants_matched", "broker", "clients", "gaps", "has_left",
         "hold", "is_up", "last_delivered", "marks", "movers", "name", "neighbours", "queued_bytes",
         "queued_bytes_max",
     )  # fmt: skip
@@ -124,10 +119,11 @@ class SimulatedBroker:
         self._observer = observer
         self._wants_matched = cares(observer, "on_matched")
         self._check = check
-        self._round_trip_s = round_trip_s
-        self._on_link_effect = on_link_effect
+        self._arranging = Arranging(
+            agenda, observer, self._submit, self._wake, round_trip_s, on_link_effect
+        )
         self._engine = Server[Incoming](agenda, self._match_waiting)
-        self._output = Server[tuple[Outgoing, int, float]](agenda, self._transmit_waiting)
+        self._output = Server[Waiting](agenda, self._transmit_waiting)
         self._adopt(broker)
 
     def _adopt(self, broker: Broker) -> None:
@@ -135,6 +131,23 @@ class SimulatedBroker:
         broker.memory_utilisation = self.memory_utilisation
         self._reads_delays = bool(broker.modules)
         self._read_subscription_count()
+        self._paths = None if broker.paths is None else self._make_paths(broker.paths)
+
+    def _make_paths(self, paths: Multipath) -> SimulatedPaths:
+        release, stimulate = self._release, self._stimulate
+        return SimulatedPaths(
+            paths, self._agenda, self.neighbours, release=release, stimulate=stimulate
+        )
+
+    def _release(self, received: Received) -> None:
+        """What was held is the next for the engine."""
+        size, now_s = size_bytes(received.message), self._agenda.now_s
+        self._occupy(size)
+        self._engine.wait((received, size, now_s), True, now_s)
+
+    def acknowledge(self, acknowledged: Acknowledged) -> None:
+        if self._paths is not None and self.is_up:
+            self._paths.on_acknowledged(acknowledged)
 
     @property
     def waiting(self) -> int:
@@ -145,7 +158,7 @@ class SimulatedBroker:
     def is_idle(self) -> bool:
         """Whether no message is in a queue or being handled or sent."""
         now_s, engine, output = self._agenda.now_s, self._engine, self._output
-        is_waiting = engine.waiting or output.waiting
+        is_waiting = engine.waiting or output.waiting or (self._paths and not self._paths.is_idle)
         return not is_waiting and engine.free_at_s <= now_s and output.free_at_s <= now_s
 
     @property
@@ -239,17 +252,19 @@ class SimulatedBroker:
             reason = DropReason.LEFT if self.has_left else DropReason.DOWN
             self._observer.on_dropped(self.name, received.message, reason)
             return
-        message = received.message
         if self.hold.is_changing and self.hold.takes(received, self.broker):
             return
-        if self.queued_bytes and self._is_too_much(message):
-            self._observer.on_dropped(self.name, message, DropReason.MEMORY_FULL)
+        if self.queued_bytes and self._is_too_much(received.message):
+            self._observer.on_dropped(self.name, received.message, DropReason.MEMORY_FULL)
+            if self._paths is not None:
+                self._paths.handled(received, {})
             return
         now_s = self._agenda.now_s
         engine = self._engine
         if engine.free_at_s <= now_s and not engine.waiting:
-            engine.free_at_s = self._match(received, now_s, now_s)
+            engine.free_at_s = self._match(received, now_s, now_s, False)
             return
+        message = received.message
         size = size_bytes(message)
         self._occupy(size)
         if isinstance(message, Publication):
@@ -278,18 +293,22 @@ class SimulatedBroker:
             self._stimulate(received)
             return start_s
         self.queued_bytes -= size
-        return self._match(received, arrived_s, start_s, is_counted=True)
+        return self._match(received, arrived_s, start_s, True)
 
     def _match(
-        self, received: Received, arrived_s: float, start_s: float, *, is_counted: bool = False
+        self, received: Received, arrived_s: float, start_s: float, is_counted: bool
     ) -> float:
         """The matching engine takes one message; `is_counted` if its arrival was metered."""
         message = received.message
-        is_publication = type(message) is Publication
+        if self._paths is not None and self._paths.takes(received, start_s):
+            return start_s
+        is_publication, size = False, 0
+        if type(message) is Publication:
+            is_publication, size = True, message.size_bytes
+        size = size or size_bytes(message)  # Nearly all publications have their size.
         delay_s = self._matching_delay_s
         done_s = start_s + delay_s
         broker = self.broker
-        size = size_bytes(message)
         broker.meters.on_handled(is_publication and not is_counted, size, delay_s, done_s)
         if self._reads_delays:
             broker.delays.on_matched(start_s - arrived_s, delay_s)
@@ -301,6 +320,8 @@ class SimulatedBroker:
             self._observer.on_matched(
                 self.name, received, effects, done_s, start_s - arrived_s, delay_s, size
             )
+        if self._paths is not None:
+            self._paths.performed(effects, received)
         if effects:
             self._perform(effects, done_s, size)
         if not is_publication:
@@ -324,6 +345,10 @@ class SimulatedBroker:
             effects = self.hold.change_epoch(self.broker, stimulus, now_s)
         else:
             effects = self.broker.handle(stimulus, now_s=now_s)
+        if self._paths is not None:
+            if isinstance(stimulus, LinkDown):
+                self._paths.close(stimulus.neighbour)
+            self._paths.performed(effects)
         self._perform(effects, now_s, 0)
         if isinstance(stimulus, InOrder):
             self._read_subscription_count()
@@ -340,58 +365,26 @@ class SimulatedBroker:
     def _perform(self, effects: Sequence[Effect], done_s: float, publication_bytes: int) -> None:
         """Perform effects; a publication among them has `publication_bytes`."""
         output = self._output
-        # The outputs of one message leave back to back, if the first can leave at once.
-        is_free = output.free_at_s <= done_s and not output.waiting
-        start_s = done_s
+        if output.free_at_s <= done_s and not output.waiting:
+            # The outputs of one message leave back to back.
+            output.free_at_s = self._transmit(effects, publication_bytes, done_s, done_s)
+            return
         for effect in effects:
-            if type(effect) is Send:
-                message = effect.message
-                is_publication = type(message) is Publication
-                size = publication_bytes if is_publication else size_bytes(message)
-            elif type(effect) is Deliver:
-                size = publication_bytes * len(effect.to)
-            elif type(effect) is Notify:
-                size = size_bytes(effect.notice)
-            elif isinstance(effect, NotifyAll):
-                self.gaps += not effect.notice.is_over
-                continue
-            else:
-                self._arrange(effect, done_s)
-                continue
-            if is_free:
-                start_s = self._transmit(effect, size, done_s, start_s)
-            else:
+            if isinstance(effect, Outgoing):
+                size = outgoing_bytes(effect, publication_bytes)
                 self._occupy(size)
                 self.broker.meters.on_queued(size)
-                output.wait((effect, size, done_s), goes_first(carried(effect)), done_s)
-        if is_free:
-            output.free_at_s = start_s
+                is_first = goes_first(carried(effect))
+                output.wait((effect, size, publication_bytes, done_s), is_first, done_s)
+            else:
+                self._arrange(effect, done_s)
 
-    def _arrange(self, effect: DriverEffect, done_s: float) -> None:
+    def _arrange(self, effect: NotifyAll | DriverEffect, done_s: float) -> None:
         """Perform what needs no queue."""
-        match effect:
-            case Submit(module=module, message=message):
-                submitted = Received(message, Module(module))
-                self._agenda.plan(done_s, self._submit, self.broker, submitted)
-            case SetTimer(module=module, name=name, at_s=at_s):
-                fired = TimerFired(module, name)
-                self._agenda.plan(max(at_s, done_s), self._wake, self.broker, fired)
-            case Ping(module=module, client=client, brokers=brokers):
-                found = {name: self._round_trip_s() for name, _ in brokers}
-                # One ping to each broker at the same time, and the request and its answer.
-                answered_s = done_s + self._round_trip_s() + max(found.values(), default=0.0)
-                pinged = Pinged(module, client, found)
-                self._agenda.plan(answered_s, self._wake, self.broker, pinged)
-            case Report(policy=policy, decision=decision):
-                self._observer.on_decision(self.name, policy, decision, done_s)
-            case NameGranted() | NameLost() | NameContested():
-                raise AssertionError("simulated clients claim no names")
-            case EpochFlipped():
-                pass  # Simulated brokers do not fail in a way that lets clients send again.
-            case OpenLink() | CloseLink() | DropLane():
-                self._agenda.plan(done_s, self._on_link_effect, self.name, effect)
-            case _:
-                assert_never(effect)
+        if isinstance(effect, NotifyAll):
+            self.gaps += not effect.notice.is_over
+        else:
+            self._arranging.perform(effect, self.broker, done_s)
 
     def _submit(self, owner: Broker, received: Received) -> None:
         if owner is self.broker:  # Else the broker has crashed since.
@@ -414,38 +407,49 @@ class SimulatedBroker:
 
     # -- output queues, links ------------------------------------------------------------------
 
-    def _transmit_waiting(self, outgoing: tuple[Outgoing, int, float], start_s: float) -> float:
-        effect, size, ready_s = outgoing
+    def _transmit_waiting(self, waiting: Waiting, start_s: float) -> float:
+        effect, size, publication_bytes, ready_s = waiting
         self.queued_bytes -= size
         self.broker.meters.on_dequeued(size)
-        return self._transmit(effect, size, ready_s, start_s)
+        return self._transmit((effect,), publication_bytes, ready_s, start_s)
 
-    def _transmit(self, effect: Outgoing, size: int, ready_s: float, start_s: float) -> float:
-        """The output takes one message, or the copies of one; return when the last byte departs."""
-        busy_s = size / self._resources.output_bandwidth_bytes_s
-        departs_s = start_s + busy_s
-        copies = 1
-        if type(effect) is Send:
-            try:
-                port = self.neighbours[effect.to]
-            except KeyError:
-                pass  # The link was closed while the message waited.
+    def _transmit(
+        self, effects: Sequence[Effect], publication_bytes: int, ready_s: float, start_s: float
+    ) -> float:
+        """The output takes some effects one by one; return when the last byte departs."""
+        agenda, broker = self._agenda, self.broker
+        bandwidth_bytes_s = self._resources.output_bandwidth_bytes_s
+        for effect in effects:
+            copies = 1
+            if type(effect) is Send:
+                message = effect.message
+                size = publication_bytes if type(message) is Publication else size_bytes(message)
+                busy_s = size / bandwidth_bytes_s
+                departs_s = start_s + busy_s
+                port = self.neighbours.get(effect.to)
+                if port is not None:  # Else the link was closed while the message waited.
+                    received = Received(message, port.hop, effect.hops)
+                    agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
+            elif type(effect) is Deliver:
+                copies = len(effect.to)
+                size = publication_bytes * copies
+                busy_s = size / bandwidth_bytes_s
+                departs_s = start_s + busy_s
+                for some, left_s in copies_of(effect, start_s, departs_s):
+                    agenda.plan(self._access.arrival_s(left_s), self._deliver, some, left_s)
+            elif type(effect) is Notify:
+                size = size_bytes(effect.notice)
+                busy_s = size / bandwidth_bytes_s
+                departs_s = start_s + busy_s
+                agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
             else:
-                received = Received(effect.message, port.hop, effect.hops)
-                self._agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
-        elif type(effect) is Deliver:
-            copies = len(effect.to)
-            for some, left_s in copies_of(effect, start_s, departs_s):
-                self._agenda.plan(self._access.arrival_s(left_s), self._deliver, some, left_s)
-        else:
-            self._agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
-        broker = self.broker
-        broker.meters.on_sent(copies, size, busy_s, departs_s)
-        if self._reads_delays:
-            is_inside = isinstance(effect, Send)
-            delay_s = broker.delays.to_neighbours_s if is_inside else broker.delays.to_clients_s
-            delay_s.add(departs_s - ready_s)
-        return departs_s
+                self._arrange(effect, ready_s)
+                continue
+            broker.meters.on_sent(copies, size, busy_s, departs_s)
+            if self._reads_delays:
+                broker.delays.on_sent(departs_s - ready_s, type(effect) is Send)
+            start_s = departs_s
+        return start_s
 
     def _answer(self, notify: Notify, _departed_s: float) -> None:
         receive = self.clients.get(notify.to)

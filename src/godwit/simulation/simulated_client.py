@@ -7,9 +7,8 @@ publications are sent), client/deliveries.py (what is new).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import count
 from math import inf
 from typing import assert_never
@@ -57,15 +56,19 @@ class SimulatedClient:
         self.has_left = False
         self.holdings = Holdings(name)
         self.requests = ClientRequests(self.holdings, self._request)
-        self.held: HeldPublications[dict[str, Value]] = HeldPublications()
         self.mover = SimulatedMover(self, find_home, observer, agenda)
         self.home = find_home(name, at)
         self.home.listen(self.receive)
         self._agenda = agenda
         self._observer = observer
         self._sequence = count()
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: list[Callable[[], None]] = []
         """Moves that wait for the current one, and leaving."""
+
+    @cached_property
+    def held(self) -> HeldPublications[dict[str, Value]]:
+        """Made when it is needed: of thousands of clients most only subscribe, and stay."""
+        return HeldPublications()
 
     # -- the application -----------------------------------------------------------------------
 
@@ -176,7 +179,7 @@ class SimulatedClient:
         self.requests.settle()
         self._release_held()
         while self._waiting and not self.requests.is_moving:
-            self._waiting.popleft()()
+            self._waiting.pop(0)()
 
     # -- the connection ------------------------------------------------------------------------
 

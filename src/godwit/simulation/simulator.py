@@ -153,6 +153,8 @@ class Simulator:
             return
         for neighbour in self.topology.neighbours(name):
             self.remove_link(name, neighbour)
+        for soft in list(node.neighbours):
+            self._unlink(name, soft.name)
         node.leave()
         brokers = [broker for broker in self.topology.brokers if broker != name]
         self.topology = topology(brokers, self.topology.links)
@@ -178,6 +180,9 @@ class Simulator:
             raise UsageError(f"brokers {a} and {b} are not linked")
         links = {link for link in self.topology.links if set(link) != {a, b}}
         self.topology = topology(self.topology.brokers, links)
+        self._unlink(a, b)
+
+    def _unlink(self, a: str, b: str) -> None:
         for name, other in ((a, b), (b, a)):
             port = self.brokers[name].neighbours.pop(Neighbour(other, self.lane))
             self._plan_link_down(port)
@@ -198,19 +203,36 @@ class Simulator:
         linked = self.node(broker).neighbours
         match effect:
             case OpenLink(broker=other, kind=kind, lane=lane):
-                if lane != self.lane:
+                if lane != self.lane and kind is LinkKind.SOFT:
+                    if Neighbour(other, lane) not in linked:  # Of its own accord.
+                        self._link_up(broker, other, lane, kind)
+                elif lane != self.lane:
                     self._open_lane(broker, other, lane, kind)
+                elif kind is LinkKind.SOFT:
+                    self._open_soft(broker, other)
                 elif Neighbour(other, lane) not in linked:
                     self.add_link(broker, other, kind)
             case CloseLink(neighbour=neighbour):
-                if neighbour in linked:
+                if neighbour in linked and self._is_primary(broker, neighbour.name):
                     self.remove_link(broker, neighbour.name)
+                elif neighbour in linked:
+                    self._unlink(broker, neighbour.name)
             case DropLane(lane=lane):
                 self._asked = {each for each in self._asked if (each[0], each[2]) != (broker, lane)}
                 for port in self.node(broker).drop_lane(lane):
                     self._plan_link_down(port)
             case _:
                 assert_never(effect)
+
+    def _is_primary(self, a: str, b: str) -> bool:
+        return b in self.topology.neighbours(a)
+
+    def _open_soft(self, broker: str, other: str) -> None:
+        """A soft link beside the topology; none with a broker that is gone or down."""
+        node = self.brokers.get(other)
+        is_there = node is not None and node.is_up
+        if is_there and Neighbour(other, self.lane) not in self.node(broker).neighbours:
+            self._link_up(broker, other, self.lane, LinkKind.SOFT)
 
     def _open_lane(self, broker: str, other: str, lane: int, kind: LinkKind) -> None:
         """A link of the next epoch is up when both ends have begun to build it."""
@@ -283,5 +305,5 @@ class Simulator:
     def _connect(self, sender: str, to: str, lane: int) -> None:
         node = self.brokers[to]
         wire, hop = Wire(self._link, self._random), Neighbour(sender, lane)
-        port = NeighbourPort(wire, node.arrive, node.arrive_in_order, hop)
+        port = NeighbourPort(wire, node.arrive, node.arrive_in_order, hop, node.acknowledge)
         self.brokers[sender].neighbours[Neighbour(to, lane)] = port

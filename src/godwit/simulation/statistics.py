@@ -27,8 +27,8 @@ class Statistics(Observer):
         self.publications = 0
         self.moves = 0
         # Not Counters: those take several times as long to add one.
-        self._handled_by_broker: defaultdict[str, int] = defaultdict(int)
-        self._handled_by_type: defaultdict[type, int] = defaultdict(int)
+        self._handled: defaultdict[tuple[str, type], int] = defaultdict(int)
+        """By broker and type of message."""
         self._deliveries_by_hops: defaultdict[int, int] = defaultdict(int)
         self.dropped: Counter[tuple[str, DropReason]] = Counter()
         self._delays_s = array("d")
@@ -36,15 +36,21 @@ class Statistics(Observer):
     @property
     def handled(self) -> int:
         """Messages matched by all brokers."""
-        return sum(self._handled_by_broker.values())
+        return sum(self._handled.values())
 
     @property
     def handled_by_broker(self) -> Counter[str]:
-        return Counter(self._handled_by_broker)
+        found: Counter[str] = Counter()
+        for (broker, _), messages in self._handled.items():
+            found[broker] += messages
+        return found
 
     @property
     def handled_by_kind(self) -> Counter[str]:
-        return Counter({kind.__name__: n for kind, n in self._handled_by_type.items()})
+        found: Counter[str] = Counter()
+        for (_, kind), messages in self._handled.items():
+            found[kind.__name__] += messages
+        return found
 
     @property
     def deliveries_by_hops(self) -> Counter[int]:
@@ -55,8 +61,7 @@ class Statistics(Observer):
         return len(self._delays_s)
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
-        self._handled_by_broker[broker] += 1
-        self._handled_by_type[type(received.message)] += 1
+        self._handled[broker, type(received.message)] += 1
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         self.publications += 1

@@ -11,8 +11,8 @@ class Wire:
     """One direction of a link: never faster than its options say, never out of order."""
 
     __slots__ = (
-        "_last_arrival_s", "_latency_s_min", "_latency_s_tail", "_random",
-        "blocked_until_s", "extra_s", "slow_until_s",
+        "_blocked_until_s", "_disturbed_until_s", "_extra_s", "_last_arrival_s", "_latency_s_min",
+        "_latency_s_tail", "_random", "_slow_until_s",
     )  # fmt: skip
 
     def __init__(self, options: LinkOptions, random: Random) -> None:
@@ -20,19 +20,32 @@ class Wire:
         self._latency_s_tail = options.latency_s_mean - options.latency_s_min
         self._random = random
         self._last_arrival_s = 0.0
-        self.blocked_until_s = 0.0
-        self.slow_until_s = 0.0
-        self.extra_s = 0.0
+        self._blocked_until_s = 0.0
+        self._slow_until_s = 0.0
+        self._extra_s = 0.0
+        self._disturbed_until_s = 0.0
+        """The later one of the two: this is compared for every copy of every message."""
+
+    def block(self, until_s: float) -> None:
+        """Let nothing arrive until then."""
+        self._blocked_until_s = max(self._blocked_until_s, until_s)
+        self._disturbed_until_s = max(self._disturbed_until_s, until_s)
+
+    def slow_down(self, until_s: float, extra_s: float) -> None:
+        """What departs until then takes so much longer."""
+        self._slow_until_s = max(self._slow_until_s, until_s)
+        self._extra_s = max(self._extra_s, extra_s)
+        self._disturbed_until_s = max(self._disturbed_until_s, until_s)
 
     def arrival_s(self, departs_s: float) -> float:
         arrival_s = departs_s + self._latency_s_min
         if self._latency_s_tail:
             arrival_s += self._random.expovariate(1.0 / self._latency_s_tail)
-        if departs_s < self.slow_until_s:
-            arrival_s += self.extra_s
-        # Comparisons, not max(): this runs for every copy of every message.
-        if arrival_s < self.blocked_until_s:  # noqa: PLR1730
-            arrival_s = self.blocked_until_s
+        if departs_s < self._disturbed_until_s:
+            if departs_s < self._slow_until_s:
+                arrival_s += self._extra_s
+            arrival_s = max(arrival_s, self._blocked_until_s)
+        # A comparison, not max(): this runs for every copy of every message.
         if arrival_s < self._last_arrival_s:  # noqa: PLR1730
             arrival_s = self._last_arrival_s
         self._last_arrival_s = arrival_s

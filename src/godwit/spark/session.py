@@ -13,20 +13,28 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from godwit.spark.java import java_home
+from godwit.spark.memory import EXECUTOR_MIB
 
 LOCAL = "local[*]"
 #: The default starts processes to resolve symbolic links, five for each checkpoint.
 CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+MEMORY_MIB = 2_048
 QUIET = Path(__file__).with_name("log4j2.properties")
 
 
 def spark_session(
-    master: str = LOCAL, *, application: str = "godwit", for_small: bool = False
+    master: str = LOCAL,
+    *,
+    application: str = "godwit",
+    for_small: bool = False,
+    memory_mib: int = MEMORY_MIB,
+    executor_memory_mib: int = EXECUTOR_MIB,
 ) -> SparkSession:
     """The session of this process; started if necessary.
 
+    `memory_mib` is the driver's; with a local master, that is all there is.
     `for_small` halves the time of small queries: Java compiles less, and Spark does not replan.
     """
     java_options = f"-Dlog4j2.configurationFile={QUIET.as_uri()} -XX:+ExitOnOutOfMemoryError"
@@ -52,7 +60,10 @@ def spark_session(
         .config("spark.scheduler.mode", "FAIR")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "2g")
+        .config("spark.driver.memory", f"{memory_mib}m")
+        # A result that comes to the driver is refused before it fills the memory.
+        .config("spark.driver.maxResultSize", f"{memory_mib // 4}m")
+        .config("spark.executor.memory", f"{executor_memory_mib}m")
         .config("spark.driver.extraJavaOptions", java_options)
         .config("spark.sql.adaptive.enabled", str(not for_small).lower())
         .getOrCreate()

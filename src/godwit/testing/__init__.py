@@ -1,6 +1,7 @@
 """The test kit, for authors of applications, overlays and policies.
 
 memory_network.py     real brokers and clients in one event loop, without sockets
+memory_coordinator.py ... with a coordinator that changes the network
 memory_transport.py   ... and the connections between them
 virtual_time.py       an event loop whose clock jumps over all waiting
 witness.py            a live client that reports to observers, such as the oracle
@@ -17,6 +18,8 @@ random_moves.py       ... in which clients move
 random_membership.py  ... in which brokers join and leave
 random_reshaping.py   ... in which the network changes its shape
 random_balancing.py   ... in which brokers balance their load
+random_soft_links.py  soft links of a mesh that come and go at random
+random_steering.py    ... in which brokers of clusters do so
 random_content.py     random filters and records for them
 storms/               random live runs in which brokers and connections fail while clients move
 nemesis/              faults against live networks of broker processes, from outside

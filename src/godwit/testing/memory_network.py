@@ -20,20 +20,22 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from godwit.broker.effects import LinkEffect, OpenLink
+from godwit.broker.effects import CloseLink, LinkEffect, OpenLink
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import EpochStatus, Tables
-from godwit.broker.stimuli import EpochStimulus, Hop, Neighbour
+from godwit.broker.stimuli import EpochStimulus, Hop, LinkKind, Neighbour
 from godwit.client import Client
 from godwit.client.broker_connection import FALL_BACK_S
 from godwit.errors import UsageError
 from godwit.migration.reshaping import ReshapingRecord, ReshapingStage, shape_of, topology_of
+from godwit.overlay.mesh.mesh_settings import MeshSettings
 from godwit.overlay.topology import Topology, chain
 from godwit.protocol.call import Opener
 from godwit.protocol.connection import Connection
 from godwit.runtime.admission import Admission
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.dialling import Dialler
+from godwit.runtime.returning import relinked
 from godwit.runtime.server import make_node
 from godwit.runtime.settings import BrokerSettings, Limits, network_of
 from godwit.runtime.stopping import STOPPING, hang_up, part_from, say_goodbye
@@ -42,6 +44,8 @@ from godwit.testing.memory_transport import connect_in_memory
 
 ONE_BROKER = chain(1)
 SCHEME = "memory://"
+#: As a coordinator knows them.
+COORDINATED, PORT = "godwit://", ":1"
 
 
 class MemoryNetwork:
@@ -50,6 +54,7 @@ class MemoryNetwork:
         topology: Topology = ONE_BROKER,
         *,
         clusters: int | None = None,
+        mesh: MeshSettings | None = None,
         limits: Limits | None = None,
         modules: Callable[[str], Sequence[PolicyModule]] = lambda _broker: (),
         latency_s: Callable[[], float] = lambda: 0.0,
@@ -59,13 +64,15 @@ class MemoryNetwork:
     ) -> None:
         """With `clusters` the brokers of the topology are in so many clusters.
 
+        With `mesh` there are soft links beside its links.
+
         `latency_s` returns how long what is written next takes to be read.
 
         `cluster` is where the brokers find channels.  Brokers that are `absent` at the start are
         started with `restart`; the others wait for them, as they do for a process that starts late.
         `bandwidths_bytes_s` are the output bandwidths by which brokers measure their load.
         """
-        network = network_of(topology, clusters=clusters)
+        network = network_of(topology, clusters=clusters, mesh=mesh)
         brokers = network.broker
         if bandwidths_bytes_s is not None:
             brokers = [
@@ -144,7 +151,8 @@ class MemoryNetwork:
         )
 
     def _resolve(self, url: str) -> Opener:
-        return self._opener(self._network.of(url.removeprefix(SCHEME)).id)
+        name = url.removeprefix(SCHEME).removeprefix(COORDINATED).removesuffix(PORT)
+        return self._opener(self._network.of(name).id)
 
     def _opener(self, broker: str) -> Opener:
         async def open_in_memory(connection: Connection) -> None:
@@ -190,6 +198,34 @@ class MemoryNetwork:
             if each.id in self.nodes:
                 self.nodes[each.id].links.expect_no_longer(Neighbour(name))
         self._network = replace(self._network, broker=others)
+
+    async def leave(self, name: str) -> None:
+        """A broker leaves for good, by the order of a coordinator, which tells the others."""
+        node = self.nodes[name]
+        node.is_draining = node.is_stopping = True
+        await say_goodbye(node)
+        if self.nodes.get(name) is not node:
+            return  # It has crashed meanwhile.
+        for task in self._dialling.pop(name).values():
+            task.cancel()
+        await _close(node, STOPPING)
+        del self.nodes[name]
+        others = [
+            replace(each, links=[link for link in each.links if link != name])
+            for each in self._network.broker
+            if each.id != name
+        ]
+        self._network = relinked(replace(self._network, broker=others))
+
+    def forget(self, broker: str, gone: str) -> None:
+        """A broker is told that another one has left for good."""
+        node = self.nodes.get(broker)
+        if node is None:
+            return
+        for lane in node.epochs.forget(gone):
+            task = self._dialling[broker].pop(_lane_key(gone, lane), None)
+            if task is not None:
+                task.cancel()
 
     async def add_link(self, a: str, b: str) -> None:
         """Link two brokers that run: `a` dials `b`.  Returns when they are linked."""
@@ -280,13 +316,22 @@ class MemoryNetwork:
         return node
 
     def _on_link_effect(self, node: BrokerNode, effect: LinkEffect) -> None:
-        """The router opens a link."""
+        """The router opens or closes a link."""
+        if isinstance(effect, CloseLink) and not node.is_stopping:
+            closed = effect.neighbour
+            task = self._dialling[node.name].pop(_lane_key(closed.name, closed.lane), None)
+            if task is not None:
+                task.cancel()
+            if closed in node.ports:
+                node.remove(node.ports[closed], "the link is closed")
         if not isinstance(effect, OpenLink) or not effect.is_caller or node.is_stopping:
             return
         neighbour = Neighbour(effect.broker, effect.lane)
         task = self._dialling[node.name].get(_lane_key(effect.broker, effect.lane))
         if neighbour not in node.ports and (task is None or task.done()):
-            self._dial(node.name, effect.broker, effect.lane, only_asks=effect.only_asks)
+            self._dial(
+                node.name, effect.broker, effect.lane, kind=effect.kind, only_asks=effect.only_asks
+            )
 
     def _start(self, broker: str) -> list[Dialler]:
         node = self.nodes[broker]
@@ -297,10 +342,17 @@ class MemoryNetwork:
             node.channels.start()
         return [self._dial(broker, link) for link in self._network.of(broker).links]
 
-    def _dial(self, broker: str, link: str, lane: int = 0, *, only_asks: bool = False) -> Dialler:
-        dialler = Dialler(
-            self.nodes[broker], self._opener(link), where=link, lane=lane, only_asks=only_asks
-        )
+    def _dial(
+        self,
+        broker: str,
+        link: str,
+        lane: int = 0,
+        *,
+        kind: LinkKind = LinkKind.PRIMARY,
+        only_asks: bool = False,
+    ) -> Dialler:
+        node, opener = self.nodes[broker], self._opener(link)
+        dialler = Dialler(node, opener, where=link, lane=lane, kind=kind, only_asks=only_asks)
         self._dialling[broker][_lane_key(link, lane)] = asyncio.create_task(dialler.run())
         return dialler
 

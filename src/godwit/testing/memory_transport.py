@@ -1,4 +1,7 @@
-"""Two connected transports in memory: what is written to one is read from the other, later."""
+"""Two connected transports in memory: what is written to one is read from the other, later.
+
+Unless the way is closed: then it waits, and so does the end of the connection, as with TCP.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,28 @@ from typing import Any
 
 from godwit.protocol.connection import Connection
 
+#: How often a way that is closed is looked at.
+POLL_S = 0.01
 
-def connect_in_memory(near: Connection, far: Connection, latency_s: Callable[[], float]) -> None:
-    """Connect two ends; `latency_s` returns how long the next bytes take."""
-    ends = MemoryTransport(near, latency_s), MemoryTransport(far, latency_s)
+
+def connect_in_memory(
+    near: Connection,
+    far: Connection,
+    latency_s: Callable[[], float],
+    *,
+    forth: Callable[[], bool] = lambda: True,
+    back: Callable[[], bool] = lambda: True,
+) -> tuple[MemoryTransport, MemoryTransport]:
+    """Connect two ends; `latency_s` returns how long the next bytes take.
+
+    `forth` tells whether bytes pass from the near end to the far one just now, `back` the same of
+    the other way.
+    """
+    ends = MemoryTransport(near, latency_s, forth), MemoryTransport(far, latency_s, back)
     ends[0].peer, ends[1].peer = ends[1], ends[0]
     for end in ends:
         end.protocol.connection_made(end)
+    return ends
 
 
 class MemoryTransport(asyncio.Transport):
@@ -22,16 +40,20 @@ class MemoryTransport(asyncio.Transport):
 
     peer: MemoryTransport
 
-    def __init__(self, protocol: Connection, latency_s: Callable[[], float]) -> None:
+    def __init__(
+        self, protocol: Connection, latency_s: Callable[[], float], is_open: Callable[[], bool]
+    ) -> None:
         super().__init__()
         self.protocol = protocol
         self._latency_s = latency_s
+        self._is_open = is_open
         self._unread = bytearray()
         self._high = 65_536
         self._is_reading = True
         self.is_closed = False
         self._is_full = False
         self._is_scheduled = False
+        self.is_lost = False
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default
@@ -79,7 +101,20 @@ class MemoryTransport(asyncio.Transport):
             self._is_scheduled = True
             asyncio.get_running_loop().call_later(self._latency_s(), self._transfer)
 
+    def drop(self) -> None:
+        """End the connection at both ends; what is on the way is lost, closed or not."""
+        for end in (self, self.peer):
+            end.open_for_good()
+        self.close()
+
+    def open_for_good(self) -> None:
+        self._unread.clear()
+        self._is_open = lambda: True
+
     def _transfer(self) -> None:
+        if not self._is_open():
+            asyncio.get_running_loop().call_later(POLL_S, self._transfer)
+            return
         self._is_scheduled = False
         peer = self.peer
         if self._unread and peer.is_reading() and not peer.is_closed:
@@ -91,5 +126,7 @@ class MemoryTransport(asyncio.Transport):
                 self.protocol.resume_writing()
         if self.is_closed and (not self._unread or peer.is_closed):
             peer.is_closed = True
-            self.protocol.connection_lost(None)
-            peer.protocol.connection_lost(None)
+            for end in (self, peer):
+                if not end.is_lost:
+                    end.is_lost = True
+                    end.protocol.connection_lost(None)

@@ -6,11 +6,18 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any, NamedTuple
 
+from godwit.broker.modules import PolicyModule
 from godwit.errors import UsageError
 from godwit.overlay import Overlay
 from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.overlay.clusters.cluster_structure import arrange, cluster_settings
+from godwit.overlay.mesh.mesh_routing import MeshRouting
 from godwit.overlay.topology import Topology
+from godwit.simulation.simulator import Modules, no_modules
+from godwit.testing.random_soft_links import RandomSoftLinks
+
+#: How long soft links of a mesh keep changing.
+CHANGING_S = 40.0
 
 
 class OverlayShape(NamedTuple):
@@ -18,18 +25,43 @@ class OverlayShape(NamedTuple):
     settings: Mapping[str, Any]
     """Of the overlay (`Place.settings`)."""
 
+    modules: Modules = no_modules
+    """In a mesh: what opens and closes soft links at random."""
+
 
 def has_clusters(overlay: Overlay) -> bool:
     return isinstance(overlay, type) and issubclass(overlay, ClusterRouting)
 
 
 def shape_for(overlay: Overlay, tree: Topology, *, seed: int) -> OverlayShape:
-    """A tree as it is, or its brokers in clusters; the seed says how many."""
+    """A tree as it is, with soft links, or its brokers in clusters; the seed says how many."""
+    if is_mesh(overlay):
+        return _mesh(tree, seed)
     if not has_clusters(overlay):
         return OverlayShape(tree, {})
     clusters = clusters_for(tree, seed=seed)
     structure = arrange(tree.brokers, clusters)
     return OverlayShape(structure.topology, cluster_settings(tree.brokers, clusters))
+
+
+def is_mesh(overlay: Overlay) -> bool:
+    return isinstance(overlay, type) and issubclass(overlay, MeshRouting)
+
+
+def _mesh(tree: Topology, seed: int) -> OverlayShape:
+    random = Random(seed)
+    settings = {
+        "delta": random.randint(2, 5),
+        "strategy": random.choice(("S0", "S1", "S2", "SH")),
+        "threshold": random.choice((0.0, 0.8)),
+    }
+    every_s = random.choice((0.5, 5.0))
+
+    def modules(broker: str) -> list[PolicyModule]:
+        chance = Random(f"{seed} {broker}")
+        return [RandomSoftLinks(chance, every_s=every_s, for_s=CHANGING_S)]
+
+    return OverlayShape(tree, settings, modules)
 
 
 def clusters_for(tree: Topology, *, seed: int) -> int:

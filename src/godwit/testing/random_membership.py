@@ -17,7 +17,7 @@ from godwit.simulation.oracle import Oracle
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
-from godwit.testing.overlay_shapes import check_is_tree
+from godwit.testing.overlay_shapes import check_is_tree, shape_for
 from godwit.testing.random_moves import DURATION_S, SETTLE_S, MovingClient
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
 
@@ -29,7 +29,8 @@ def random_membership(seed: int, overlay: Overlay = TreeRouting) -> RandomRun:
     """Build and run the scenario of `seed`, checking invariants after every step."""
     check_is_tree(overlay, "brokers that join and leave")
     random = Random(seed)
-    topology = random_tree(random.randint(2, 6), random)
+    tree = random_tree(random.randint(2, 6), random)
+    topology, settings, modules = shape_for(overlay, tree, seed=seed)
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
     simulator = Simulator(
         topology,
@@ -38,6 +39,8 @@ def random_membership(seed: int, overlay: Overlay = TreeRouting) -> RandomRun:
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=random.choice((0.001, 0.2))),
         observers=(oracle, statistics),
         overlay=overlay,
+        settings=settings,
+        modules=modules,
     )
     membership = _Membership(simulator, random)
     clients = [

@@ -42,7 +42,7 @@ def random_moves(
     """
     random = Random(seed)
     tree = random_tree(random.randint(2, 8), random)
-    topology, settings = shape_for(overlay, tree, seed=seed)
+    topology, settings, of_overlay = shape_for(overlay, tree, seed=seed)
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
     # Ten to a hundred messages a second, different for each broker.
     resources = {
@@ -57,7 +57,7 @@ def random_moves(
         observers=(oracle, statistics, *observers),
         overlay=overlay,
         settings=settings,
-        modules=modules,
+        modules=lambda broker: [*of_overlay(broker), *modules(broker)],
     )
     clients = [
         MovingClient(

@@ -6,7 +6,8 @@ every seed.  Links have long random delays, so that messages on different links 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from random import Random
 
 from godwit.broker.routing import Routing
@@ -15,13 +16,15 @@ from godwit.content.messages import AdvertisementId, SubscriptionId
 from godwit.overlay import Overlay
 from godwit.overlay.topology import random_tree
 from godwit.overlay.tree.tree_routing import TreeRouting
+from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
 from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulated_client import SimulatedClient
-from godwit.simulation.simulator import Simulator
+from godwit.simulation.simulator import Modules, Simulator, no_modules
 from godwit.simulation.statistics import Statistics
 from godwit.testing.overlay_shapes import shape_for
 from godwit.testing.random_content import RandomContent
+from godwit.testing.random_soft_links import CopyCount
 
 #: Longer than any message takes in these runs, by a wide margin.
 SETTLE_S = 60.0
@@ -45,9 +48,12 @@ class RandomRun:
     leftovers: int
     """Table entries of all brokers after all clients have withdrawn everything."""
 
+    repeated: int = 0
+    """Copies of publications that a broker had got before."""
+
     @property
     def is_flawless(self) -> bool:
-        wrong = self.refusals + self.unconfirmed + self.leftovers
+        wrong = self.refusals + self.unconfirmed + self.leftovers + self.repeated
         return self.oracle.is_satisfied and not wrong
 
     def __str__(self) -> str:
@@ -56,19 +62,26 @@ class RandomRun:
             f"seed {self.seed}: {self.brokers} brokers, {self.statistics.publications}"
             f" publications, {self.statistics.deliveries} deliveries,"
             f" {self.oracle.violation_count} violations, {self.refusals} refusals,"
-            f" {self.unconfirmed} unconfirmed, {self.leftovers} leftovers\n{found}"
+            f" {self.unconfirmed} unconfirmed, {self.leftovers} leftovers,"
+            f" {self.repeated} repeated copies\n{found}"
         )
 
 
 def random_run(
-    seed: int, overlay: Overlay = TreeRouting, *, brokers_max: int = 40, actions: int = 200
+    seed: int,
+    overlay: Overlay = TreeRouting,
+    *,
+    brokers_max: int = 40,
+    actions: int = 200,
+    modules: Modules = no_modules,
+    observers: Iterable[Observer] = (),
 ) -> RandomRun:
     """Build and run the scenario of `seed`, checking invariants after every step."""
     random = Random(seed)
     # Small overlays make things meet more often, large ones make them meet later.
     tree = random_tree(random.randint(2, random.choice((6, brokers_max))), random)
-    topology, settings = shape_for(overlay, tree, seed=seed)
-    oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
+    topology, settings, of_overlay = shape_for(overlay, tree, seed=seed)
+    oracle, statistics, copies = Oracle(settle_s=SETTLE_S), Statistics(), CopyCount()
     # Half of the runs are nearly instantaneous, the others slow and far from FIFO across links.
     latency_s_mean = random.choice((0.001, 0.5))
     simulator = Simulator(
@@ -76,9 +89,10 @@ def random_run(
         seed=seed,
         resources=BrokerResources(cpu_speed=random.choice((1.0, 1000.0)), matching_work_base=0.01),
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=latency_s_mean),
-        observers=(oracle, statistics),
+        observers=(oracle, statistics, copies, *observers),
         overlay=overlay,
         settings=settings,
+        modules=lambda broker: [*of_overlay(broker), *modules(broker)],
     )
     # Half of the runs have sizes only: nearly every filter covers another.
     content = RandomContent(random.choice((("class", "name", "size"), ("size",))), random)
@@ -103,7 +117,8 @@ def random_run(
     for client in clients:
         leaves_s = quiet_s + 2 * SETTLE_S + random.uniform(0.0, 1.0)
         simulator.at(leaves_s, client.withdraw_everything)
-    return finished_run(seed, simulator, oracle, statistics, unconfirmed)
+    run = finished_run(seed, simulator, oracle, statistics, unconfirmed)
+    return replace(run, repeated=copies.repeated)
 
 
 def count_unconfirmed(simulator: Simulator) -> int:

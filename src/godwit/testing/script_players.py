@@ -67,9 +67,14 @@ class Deliveries(Observer):
 def play_simulated(
     script: Script, *observers: Observer, overlay: Overlay = TreeRouting
 ) -> Simulator:
-    topology, settings = shape_for(overlay, script.topology, seed=script.seed)
+    topology, settings, modules = shape_for(overlay, script.topology, seed=script.seed)
     simulator = Simulator(
-        topology, seed=script.seed, observers=observers, overlay=overlay, settings=settings
+        topology,
+        seed=script.seed,
+        observers=observers,
+        overlay=overlay,
+        settings=settings,
+        modules=modules,
     )
     actors = {
         name: _SimulatedActor(simulator.client(name, at=at))

@@ -36,7 +36,11 @@ from godwit.datacluster.channels.executions import (
     Range,
 )
 from godwit.datacluster.channels.result_files import ResultFiles
-from godwit.datacluster.channels.result_writing import ResultWriter
+from godwit.datacluster.channels.result_writing import (
+    OverBudgetError,
+    ResultBudget,
+    ResultWriter,
+)
 from godwit.datacluster.channels.results import ResultStore
 from godwit.datacluster.channels.snapshots import Snapshots
 from godwit.datacluster.channels.subscriptions import Subscriptions
@@ -56,6 +60,9 @@ class ChannelSettings(msgspec.Struct, frozen=True):
 
     keep_s: float = 86_400.0
     """How long results are kept that are not acknowledged."""
+
+    budget: ResultBudget = ResultBudget()
+    """The largest result of one execution."""
 
 
 class ChannelStatus(msgspec.Struct, frozen=True):
@@ -102,7 +109,7 @@ class ChannelService:
         self._subscriptions = Subscriptions(catalog)
         self._executions = Executions(catalog)
         self._files = ResultFiles(folder / FOLDER)
-        self._writer = ResultWriter(self._files)
+        self._writer = ResultWriter(self._files, budget=self._settings.budget)
         self._results = ResultStore(catalog, self._files, self._subscriptions)
         self._evaluations: dict[int, Evaluation] = {}
         self._generation = spark.generation
@@ -147,9 +154,9 @@ class ChannelService:
             if dataset.lower() in map(str.lower, self._executions.last(known.id).inputs)
         ]
 
-    def oldest_needed(self, dataset: str) -> int | None:
-        """Batches after this one may still be read as new; None if no channel reads the dataset."""
-        return self._executions.oldest_needed(dataset)
+    def oldest_needed(self) -> dict[str, int]:
+        """Batches after these may still be read as new, by dataset in lower case."""
+        return self._executions.oldest_needed()
 
     def _create(self, channel: Channel, now_s: float) -> None:
         self._definitions.require_free(channel.name)
@@ -189,7 +196,7 @@ class ChannelService:
             execution = self._plan(known, now_s)
             if execution is None:
                 return None
-            if execution.deaths >= DEATHS_MAX:
+            if execution.is_stopped:
                 return self._executions.recent(known.id, limit=1)[0]
             try:
                 self._run(known, execution, now_s)
@@ -202,18 +209,19 @@ class ChannelService:
 
     def _on_failure(self, known: KnownChannel, execution: Execution, error: Exception) -> None:
         if self._spark.is_current(self._generation):
-            self._executions.failed(execution, _sentence(error))
+            # The same records would be too many again.
+            is_stopped = isinstance(error, OverBudgetError)
+            reason = str(error) + _remedy(known) if is_stopped else _sentence(error)
+            self._executions.failed(execution, reason, is_stopped=is_stopped)
             if known.id in self._evaluations:
                 self._evaluations[known.id].forget_subscriptions()
             return
         deaths = execution.deaths + 1
         reason = f"Spark's Java process has died {deaths} times during this execution"
-        if deaths >= DEATHS_MAX:
-            reason += (
-                f": the channel is stopped; `godwit channel resume {known.channel.name}` tries it"
-                f" again, `godwit channel skip {known.channel.name}` passes over it"
-            )
-        self._executions.failed(execution, reason, deaths=deaths)
+        is_stopped = deaths >= DEATHS_MAX
+        if is_stopped:
+            reason += _remedy(known)
+        self._executions.failed(execution, reason, has_died=True, is_stopped=is_stopped)
 
     @property
     def is_down(self) -> bool:
@@ -221,18 +229,16 @@ class ChannelService:
         return self._spark.trouble is not None
 
     def resume(self, name: str) -> Execution | None:
-        """Try an execution again during which Spark has died; None if there is none."""
+        """Try the planned execution again although it was stopped; None if there is none."""
         known = self._definitions.known(name)
         with self._running_lock(known.id):
             return self._executions.resume(known.id)
 
     def stopped(self) -> dict[str, str]:
-        """Channels that are stopped because Spark has died too often, and the reason."""
+        """Channels that wait for an operator, and the reason."""
         last = {known.channel.name: self._executions.last(known.id) for known in self.all()}
         return {
-            name: execution.error or ""
-            for name, execution in last.items()
-            if execution.deaths >= DEATHS_MAX
+            name: execution.error or "" for name, execution in last.items() if execution.is_stopped
         }
 
     def has_planned(self, name: str) -> bool:
@@ -332,6 +338,14 @@ def _prepare(spark: SparkSession) -> None:
     # Queries are small: adaptive execution costs more than it gains.
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", str(BROADCAST_BYTES_MAX))
+
+
+def _remedy(known: KnownChannel) -> str:
+    name = known.channel.name
+    return (
+        f": the channel is stopped; `godwit channel resume {name}` tries it again,"
+        f" `godwit channel skip {name}` passes over it"
+    )
 
 
 def _sentence(error: Exception) -> str:

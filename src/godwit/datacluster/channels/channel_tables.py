@@ -60,6 +60,7 @@ TABLES = (
         state TEXT NOT NULL,
         attempts INTEGER NOT NULL DEFAULT 0,
         deaths INTEGER NOT NULL DEFAULT 0,
+        is_stopped INTEGER NOT NULL DEFAULT 0,
         error TEXT,
         sequence INTEGER UNIQUE,
         rows INTEGER NOT NULL DEFAULT 0,
@@ -82,7 +83,8 @@ SEQUENCE = "sequence"
 
 def define(catalog: Catalog) -> None:
     catalog.define(*TABLES)
-    catalog.add_column("executions", "deaths", "INTEGER NOT NULL DEFAULT 0")
+    for column in ("deaths", "is_stopped"):
+        catalog.add_column("executions", column, "INTEGER NOT NULL DEFAULT 0")
     with catalog.transaction() as connection:
         connection.executemany(
             "INSERT OR IGNORE INTO channel_counters VALUES (?, 0)", [(VERSION,), (SEQUENCE,)]

@@ -95,9 +95,10 @@ class Evaluation:
             few = self._writer.few(results)
             plan = plan_of(few)
             planned_s = time.perf_counter()
-            table = few.toArrow()
+            # What has failed once is kept away from the driver: its rows may be few and very long.
+            table = None if execution.attempts else few.toArrow()
             ran_s = time.perf_counter()
-            if self._writer.fits(table):
+            if table is not None and self._writer.fits(table):
                 written = self._writer.write_here(execution, in_force(table, view))
             else:
                 written = self._writer.write_there(execution, self._in_force(results, view))

@@ -51,6 +51,9 @@ class Execution(msgspec.Struct, frozen=True):
     deaths: int = 0
     """How often Spark has died during it."""
 
+    is_stopped: bool = False
+    """It is not tried again before an operator says so."""
+
 
 class Timings(msgspec.Struct, frozen=True):
     subscriptions_s: float = 0.0
@@ -144,26 +147,28 @@ class Executions:
                 ),
             )
 
-    def failed(self, execution: Execution, error: str, *, deaths: int | None = None) -> None:
-        """`deaths` if Spark has died: how often by now."""
+    def failed(
+        self, execution: Execution, error: str, *, has_died: bool = False, is_stopped: bool = False
+    ) -> None:
+        """`has_died` if Spark died during it."""
         with self._catalog.transaction() as connection:
             connection.execute(
-                """UPDATE executions SET attempts = attempts + 1, error = ?, deaths = ?
-                WHERE channel = ? AND number = ?""",
+                """UPDATE executions SET attempts = attempts + 1, error = ?, deaths = deaths + ?,
+                is_stopped = ? WHERE channel = ? AND number = ?""",
                 (
-                    *(error[:ERROR_LENGTH_MAX], execution.deaths if deaths is None else deaths),
+                    *(error[:ERROR_LENGTH_MAX], has_died, is_stopped),
                     *(execution.channel, execution.number),
                 ),
             )
 
     def resume(self, channel: int) -> Execution | None:
-        """Forget that Spark died during the planned execution; None if there is none."""
+        """Let the planned execution be tried again; None if there is none."""
         with self._catalog.transaction() as connection:
             row = _last(connection, channel)
             if row["state"] != PLANNED:
                 return None
             connection.execute(
-                "UPDATE executions SET deaths = 0 WHERE channel = ? AND number = ?",
+                "UPDATE executions SET deaths = 0, is_stopped = 0 WHERE channel = ? AND number = ?",
                 (channel, row["number"]),
             )
             return _execution(row)
@@ -214,20 +219,21 @@ class Executions:
             ).fetchone()
             return None if row is None else str(row[0])
 
-    def oldest_needed(self, dataset: str) -> int | None:
-        """Batches after this one may still be read as new; None if no channel reads the dataset."""
+    def oldest_needed(self) -> dict[str, int]:
+        """Batches after these may still be read as new, by dataset in lower case."""
         with self._catalog.transaction() as connection:
             rows = connection.execute(
-                """SELECT inputs, state FROM executions JOIN (
-                    SELECT channel, max(number) AS number FROM executions GROUP BY channel
-                ) USING (channel, number)"""
+                """SELECT inputs, state FROM executions JOIN channels ON channels.id = channel
+                WHERE number = (
+                    SELECT max(number) FROM executions WHERE channel = channels.id
+                )"""
             ).fetchall()
-        needed = []
+        needed: dict[str, int] = {}
         for row in rows:
             for name, range in msgspec.json.decode(row["inputs"], type=Inputs).items():
-                if name.lower() == dataset.lower():
-                    needed.append(_read_through(range, row))
-        return min(needed, default=None)
+                through = _read_through(range, row)
+                needed[name.lower()] = min(needed.get(name.lower(), through), through)
+        return needed
 
 
 def begin(
@@ -271,6 +277,7 @@ def _execution(row: sqlite3.Row) -> Execution:
         row["attempts"],
         row["error"],
         row["deaths"],
+        bool(row["is_stopped"]),
     )
 
 

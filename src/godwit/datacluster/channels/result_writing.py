@@ -1,14 +1,20 @@
 """Writes the results of an execution: small ones here, large ones by Spark's tasks.
 
     frame --> up to HERE_ROWS_MAX rows?  --> Arrow, sorted and numbered here --> one file
-                      `-- more           --> sorted, numbered and written by Spark's tasks
+                      `-- more           --> counted --> sorted, numbered and written by Spark's
+                                                         tasks, in pieces
 
 A result is usually small, and then this is the fastest way.  How large it is shows when it is
 computed: each task stops when it has too many rows for this process.  The driver never holds more.
+
+A large result is counted first: one beyond the budget is refused before anything is written.  A
+piece is the results of some of the subscriptions; what Spark sorts at a time, in memory and on the
+disk, is one piece.  After a death of Spark there are four times as many pieces, so each is smaller.
 """
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 
 import msgspec
@@ -23,6 +29,7 @@ from pyspark.sql.types import DecimalType, StringType, StructField
 from godwit.datacluster.channels.executions import Execution
 from godwit.datacluster.channels.result_files import BYTES, ORDINAL, Integers, ResultFiles
 from godwit.datacluster.sql.channel_query import SUBSCRIPTION
+from godwit.errors import GodwitError
 
 #: Results with more rows are written by Spark's tasks.
 HERE_ROWS_MAX = 10_000
@@ -31,6 +38,21 @@ ROW_GROUP_ROWS = 4_096
 ROW_GROUP_BYTES = 2 * 2**20
 #: The size of a number, a timestamp or a boolean.
 FIXED_BYTES = 8
+#: What Spark sorts at a time, as brokers receive it.
+PIECE_BYTES = 4 * 2**30
+#: Pieces after one death of Spark, after two ...
+PIECES_PER_DEATH = 4
+
+
+class ResultBudget(msgspec.Struct, frozen=True):
+    """The largest result of one execution, for all its subscriptions together."""
+
+    rows_max: int = 100_000_000
+    bytes_max: int = 32 * 2**30
+
+
+class OverBudgetError(GodwitError):
+    """The result of an execution is larger than its budget."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -39,9 +61,18 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class ResultWriter:
-    def __init__(self, files: ResultFiles, *, here_rows_max: int = HERE_ROWS_MAX) -> None:
+    def __init__(
+        self,
+        files: ResultFiles,
+        *,
+        here_rows_max: int = HERE_ROWS_MAX,
+        budget: ResultBudget | None = None,
+        piece_bytes: int = PIECE_BYTES,
+    ) -> None:
         self._files = files
         self._here_rows_max = here_rows_max
+        self._budget = budget or ResultBudget()
+        self._piece_bytes = piece_bytes
 
     def few(self, results: DataFrame) -> DataFrame:
         """The rows that fit into this process, and one more if there are more."""
@@ -62,14 +93,45 @@ class ResultWriter:
         return Written(table.num_rows, int(np.sum(table[BYTES].to_numpy())))
 
     def write_there(self, execution: Execution, results: DataFrame) -> Written:
+        expected = self._counted(results)
+        if not expected.rows:
+            return expected
+        pieces = max(
+            ceil(expected.size_bytes / self._piece_bytes), PIECES_PER_DEATH**execution.deaths
+        )
+
         def write(path: Path) -> None:
-            arranged_there(results).write.option("parquet.block.size", ROW_GROUP_BYTES).option(
-                "compression", "zstd"
-            ).parquet(str(path))
+            for piece in range(pieces):
+                _write_piece(arranged_there(_piece(results, piece, pieces)), path)
 
         self._files.write(execution.channel, execution.number, write)
         contents = self._files.contents(execution.channel, execution.number)
         return Written(int(np.sum(contents.rows)), contents.size_bytes)
+
+    def _counted(self, results: DataFrame) -> Written:
+        """How large a result is.  Nothing but two numbers comes to the driver."""
+        size_bytes = F.sum(_size_bytes(results.schema.fields[1:]))
+        rows, found_bytes = results.agg(F.count("*"), size_bytes).collect()[0]
+        counted = Written(rows, found_bytes or 0)
+        budget = self._budget
+        if counted.rows > budget.rows_max or counted.size_bytes > budget.bytes_max:
+            raise OverBudgetError(
+                f"the result has {counted.rows:,} rows and {counted.size_bytes:,} bytes, and the"
+                f" budget of an execution is {budget.rows_max:,} rows (execution_rows_max) and"
+                f" {budget.bytes_max:,} bytes (execution_bytes_max)"
+            )
+        return counted
+
+
+def _piece(results: DataFrame, piece: int, pieces: int) -> DataFrame:
+    if pieces == 1:
+        return results
+    return results.where(F.pmod(F.col(SUBSCRIPTION), F.lit(pieces)) == piece)
+
+
+def _write_piece(results: DataFrame, path: Path) -> None:
+    writer = results.write.mode("append").option("parquet.block.size", ROW_GROUP_BYTES)
+    writer.option("compression", "zstd").parquet(str(path))
 
 
 def arranged_there(results: DataFrame) -> DataFrame:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from godwit.datacluster.datasets.definitions import DatasetEntry
 from godwit.datacluster.datasets.files import StoredFile
 from godwit.datacluster.datasets.storage import Storage, latest
-from godwit.datacluster.datasets.writing import write_files
+from godwit.datacluster.datasets.writing import GroupedWriter, write_files
 from godwit.datacluster.model.schemas import spark_schema, stored
 
 
@@ -121,11 +121,12 @@ def _fold(storage: Storage, entry: DatasetEntry, files: Sequence[StoredFile], st
 def _concatenate(
     storage: Storage, entry: DatasetEntry, files: Sequence[StoredFile], staged: Path
 ) -> None:
-    """Row group by row group: faster than the start of a Spark job."""
+    """A row group at a time: faster than the start of a Spark job."""
     schema = stored(entry.dataset)
     staged.mkdir()
-    with pq.ParquetWriter(staged / "merged.parquet", schema) as writer:
+    with GroupedWriter(staged / "merged.parquet", schema) as writer:
         for file in files:
-            parquet = pq.ParquetFile(storage.folders.path(file))
-            for group in range(parquet.num_row_groups):
-                writer.write_table(parquet.read_row_group(group).cast(schema))
+            with pq.ParquetFile(storage.folders.path(file)) as parquet:
+                for group in range(parquet.num_row_groups):
+                    for batch in parquet.read_row_group(group).cast(schema).to_batches():
+                        writer.write(batch)

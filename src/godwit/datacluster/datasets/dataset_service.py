@@ -56,9 +56,11 @@ class DatasetService:
         on_batch: OnBatch,
         horizon: Callable[[str], int],
         settings: DatasetSettings | None = None,
+        check_lease: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._settings = settings or DatasetSettings()
+        self._check_lease = check_lease
         self._lock = threading.Lock()
         self._inboxes: dict[str, Inbox] = {}
         self._logs: dict[int, FeedLog] = {}
@@ -119,7 +121,13 @@ class DatasetService:
                 continue
             quarantine = quarantines[entry.id]
             log, quarantine_log = self._log(entry), self._log(quarantine)
-            inbox = Inbox(entry.dataset, log, quarantine.dataset, quarantine_log)
+            inbox = Inbox(
+                entry.dataset,
+                log,
+                quarantine.dataset,
+                quarantine_log,
+                check_lease=self._check_lease,
+            )
             self._inboxes[entry.dataset.name] = inbox
             self._ingestion.add(entry, log)
             self._ingestion.add(quarantine, quarantine_log)

@@ -37,6 +37,11 @@ TABLES = (
         dropped_s REAL
     )""",
     "CREATE INDEX IF NOT EXISTS files_of_dataset ON files (dataset, last_batch)",
+    # For readers from outside: docs/datacluster.md, "Read a dataset without Godwit".
+    """CREATE VIEW IF NOT EXISTS dataset_files AS
+        SELECT datasets.name AS dataset, 'data/' || path AS path, rows, size_bytes, is_base
+        FROM files JOIN datasets ON datasets.id = files.dataset
+        WHERE dropped_s IS NULL ORDER BY is_base DESC, first_batch, last_position""",
 )
 
 

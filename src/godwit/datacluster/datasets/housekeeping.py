@@ -19,6 +19,8 @@ log = logging.getLogger("godwit.housekeeping")
 
 #: Limit of compaction steps for one dataset before the next one's turn.
 STEPS_MAX = 8
+#: How often datasets are looked at while nothing changes.
+REST_S = 60.0
 
 
 class HousekeepingSettings(msgspec.Struct, frozen=True):
@@ -42,6 +44,9 @@ class Housekeeping:
         self._settings = settings
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._changes = -1
+        """Of the catalog, when the datasets were last looked at."""
+        self._next_s = 0.0
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -62,19 +67,28 @@ class Housekeeping:
         self._expire(entry, horizon)
 
     def tidy_all(self) -> None:
-        for entry in self._storage.definitions.all():
-            if entry.dataset.is_static:
-                continue
-            # For example a full disk, or a dataset that is being dropped: go on with the others.
-            with survive(log, "housekeeping failed", dataset=entry.dataset.name):
-                self._tidy(entry)
+        """Tidy datasets if something has changed or time has passed for retention."""
+        if self._is_due():
+            for entry in self._storage.definitions.all():
+                if entry.dataset.is_static:
+                    continue
+                # For example a full disk, or a dataset that is being dropped: go on with others.
+                with survive(log, "housekeeping failed", dataset=entry.dataset.name):
+                    self._tidy(entry)
         self._storage.delete_dropped(grace_s=self._settings.grace_s)
+
+    def _is_due(self) -> bool:
+        changes, now_s = self._storage.changes, time.monotonic()
+        if changes == self._changes and now_s < self._next_s:
+            return False
+        self._changes, self._next_s = changes, now_s + REST_S
+        return True
 
     def _expire(self, entry: DatasetEntry, horizon: int) -> None:
         if entry.dataset.key is not None or self._settings.retention == Retention():
             return
         files = self._storage.files.of(entry.id)
-        old = expired(files, self._settings.retention, horizon=horizon, now_s=time.time())
+        old = expired(files, self._settings.retention, horizon=horizon, now_s=self._storage.clock())
         if old:
             self._storage.replace(entry, old, [])
 

@@ -15,7 +15,7 @@ crash between the two writes does no harm.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -51,8 +51,16 @@ class Inbox:
     """May be used from several threads."""
 
     def __init__(
-        self, dataset: Dataset, log: FeedLog, quarantine: Dataset, quarantine_log: FeedLog
+        self,
+        dataset: Dataset,
+        log: FeedLog,
+        quarantine: Dataset,
+        quarantine_log: FeedLog,
+        *,
+        check_lease: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check_lease` raises if this process may not acknowledge anything any more."""
+        self._check_lease = check_lease
         self.dataset = dataset
         self._log = log
         self._quarantine_log = quarantine_log
@@ -94,6 +102,7 @@ class Inbox:
         with self._lock:
             rejected = self._reject(records, fitted.reasons)
             accepted = self._log.append(fitted.batch, sources, marks)
+        self._check_lease()  # What was written before belongs to the next holder.
         return AcceptedRecords(
             accepted.added, rejected.added, accepted.duplicates + rejected.duplicates
         )

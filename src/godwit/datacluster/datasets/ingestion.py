@@ -11,8 +11,8 @@ G3  A batch holds the positions that follow those of the batch before, without a
     batch is refused, and Spark restarts from the last position that the dataset has.
 
 A query that fails is restarted with a back-off; so is one that reads nothing although records wait.
-An idle query costs processor time and a quarantine rarely gets records: its query runs only when
-some wait, up to the last, and then ends.
+An idle query costs a Python process and processor time: it starts when records wait, and ends when
+none have come for a while.  A quarantine rarely gets records: its query ends after the last.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ class IngestionSettings(msgspec.Struct, frozen=True):
 
     retry_s: float = 1.0
     retry_s_max: float = 30.0
+    sleep_s: float = 60.0
+    """A query ends when no records have come for this time; the next record starts it again."""
+
     idle_s_max: float = 30.0
     """Limit of the time without progress while records wait in the log."""
 
@@ -95,6 +98,8 @@ class IngestionQuery:
         """Of the Spark session that runs the query."""
         self._next_try_s = 0.0
         self._idle_since_s = 0.0
+        self._fed_s = 0.0
+        """When records waited last."""
         self._has_ended = False
         self._cause: Exception | None = None
         self._lock = threading.Lock()
@@ -109,12 +114,11 @@ class IngestionQuery:
             self._query = None
             if failure is not None:
                 self._failed(failure, now_s)
-            is_wanted = self.entry.quarantine_of is None or self._is_behind()
-            if is_wanted and now_s >= self._next_try_s:
+            if self.log.waiting_bytes and now_s >= self._next_try_s:
                 try:
                     if not self._is_checkpoint_usable():
                         self._storage.folders.delete_checkpoint(self.entry.id)
-                    self._cause, self._idle_since_s = None, now_s
+                    self._cause, self._idle_since_s, self._fed_s = None, now_s, now_s
                     self._generation = self._storage.supervised.generation
                     self._query = self._started()
                 except Exception as error:  # noqa: BLE001  Any failure is retried.
@@ -137,13 +141,25 @@ class IngestionQuery:
             return False
         if not self.log.waiting_bytes or not query.status["message"].startswith("Waiting"):
             self._idle_since_s = now_s
+        if self.log.waiting_bytes:
+            self._fed_s = now_s
+        elif now_s - self._fed_s >= self._settings.sleep_s:
+            self._stop_query(query)
+            return False
         if now_s - self._idle_since_s < self._settings.idle_s_max:
             return True
-        query.stop()
-        self._query = None
+        self._stop_query(query)
         self._cause = CheckpointError("records wait in the log, but Spark does not read them")
         self._failed(str(self._cause), now_s)
         return False
+
+    def _stop_query(self, query: StreamingQuery) -> None:
+        query.stop()
+        self._query = None
+
+    @property
+    def is_asleep(self) -> bool:
+        return self._query is None
 
     def stop(self) -> None:
         """Stop for good.  Waits for a running micro-batch, which Spark does not."""
@@ -165,13 +181,10 @@ class IngestionQuery:
             return False  # Spark failed by itself, or is not where the dataset ends.
         return (self._storage.folders.checkpoint(self.entry.id) / "metadata").is_file()
 
-    def _is_behind(self) -> bool:
-        return self.log.position > self._storage.files.progress(self.entry.id).position
-
     def _failed(self, reason: str, now_s: float) -> None:
         before = self.trouble
         failures = before.failures + 1 if before is not None else 1
-        since_s = before.since_s if before is not None else time.time()
+        since_s = before.since_s if before is not None else self._storage.clock()
         name = self.entry.dataset.name
         self.trouble = IngestionTrouble(name, _first_lines(reason), failures, since_s)
         retry_s, retry_s_max = self._settings.retry_s, self._settings.retry_s_max

@@ -9,7 +9,6 @@ is null, and booleans are `true` and `false`.
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -45,7 +44,8 @@ def load(storage: Storage, name: str, path: Path) -> int:
         raise UsageError(f"{path.name}: the name must end in one of {', '.join(_READERS)}")
     with storage.folders.staging() as staged:
         try:
-            _write(entry.dataset, read(entry.dataset, path), staged, of=path.name)
+            rows = read(entry.dataset, path)
+            _write(entry.dataset, rows, staged, of=path.name, now_s=storage.clock())
         except (OSError, UnicodeError, csv.Error, pa.ArrowInvalid) as error:
             raise UsageError(f"{path.name}: cannot be read: {error}") from None
         made = _published(storage, entry, staged)
@@ -62,10 +62,11 @@ def _published(storage: Storage, entry: DatasetEntry, staged: Path) -> list[Stor
         return storage.folders.publish(entry.id, deduplicated, is_base=True)
 
 
-def _write(dataset: Dataset, rows: Iterator[Content], staged: Path, *, of: str) -> None:
+def _write(
+    dataset: Dataset, rows: Iterator[Content], staged: Path, *, of: str, now_s: float
+) -> None:
     schema, fitter = stored(dataset), RecordFitter(dataset)
     staged.mkdir()
-    now_s = time.time()
     before = 0
     with pq.ParquetWriter(staged / "loaded.parquet", schema) as writer:
         while chunk := list(islice(rows, ROWS_AT_A_TIME)):

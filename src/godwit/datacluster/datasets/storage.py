@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from godwit.datacluster.datasets.readers import Readers
 from godwit.datacluster.disk import locked
 from godwit.datacluster.model.dataset import BATCH, POSITION, Dataset
 from godwit.datacluster.model.schemas import spark_schema
+from godwit.datacluster.steady_clock import SteadyClock
 from godwit.errors import UsageError
 from godwit.spark.supervised import SupervisedSpark
 
@@ -35,8 +35,17 @@ CACHED_ROWS_MAX = 2_000_000
 class Storage:
     """Implements `channels.snapshots.Snapshots`.  May be used from several threads."""
 
-    def __init__(self, spark: SupervisedSpark, catalog: Catalog, root: Path) -> None:
+    def __init__(
+        self,
+        spark: SupervisedSpark,
+        catalog: Catalog,
+        root: Path,
+        *,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         self.supervised = spark
+        self.clock = clock or SteadyClock()
+        self._catalog = catalog
         self.folders = Folders(root)
         # Before the sweep, which would delete files that another process is writing.
         self._folder_lock = locked(self.folders.root)
@@ -59,6 +68,11 @@ class Storage:
         spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000")
         self._bases.clear()  # Those of a session that has died.
 
+    @property
+    def changes(self) -> int:
+        """Rises with every change of the catalog."""
+        return self._catalog.changes
+
     def dataset(self, name: str) -> Dataset:
         return self.definitions.entry(name).dataset
 
@@ -68,7 +82,7 @@ class Storage:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Files of frames that are made inside are not deleted before the end."""
-        with self.readers.reading(time.time()):
+        with self.readers.reading(self.clock()):
             yield
 
     def frame(self, name: str, *, through: int) -> DataFrame:
@@ -113,7 +127,7 @@ class Storage:
         False if the old ones do not count any more: the dataset was dropped.
         """
         with self.discarding(new):
-            return self.files.replace(entry.id, old, new, now_s=time.time())
+            return self.files.replace(entry.id, old, new, now_s=self.clock())
 
     @contextmanager
     def discarding(self, files: Sequence[StoredFile]) -> Iterator[None]:
@@ -126,13 +140,13 @@ class Storage:
 
     def forget(self, entry: DatasetEntry) -> None:
         """Delete a dropped dataset.  Its log must be closed and its ingestion stopped."""
-        self.files.drop_all(entry.id, now_s=time.time())
+        self.files.drop_all(entry.id, now_s=self.clock())
         self.folders.delete_dataset(entry.id)
         self._uncache(entry.id)
 
     def delete_dropped(self, *, grace_s: float) -> int:
         """Delete dropped files without a reader; how many."""
-        before_s = self.readers.safe_before_s(time.time() - grace_s)
+        before_s = self.readers.safe_before_s(self.clock() - grace_s)
         paths = self.files.dropped(before_s=before_s)
         self.folders.delete(paths)
         self.files.forget(paths)

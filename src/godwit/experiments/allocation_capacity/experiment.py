@@ -13,6 +13,7 @@ from godwit.experiments.allocation.claims import (
     XOR,
 )
 from godwit.experiments.allocation.scales import SETUP, cases
+from godwit.experiments.allocation.setups import USABLE_LARGE_PER_S
 from godwit.experiments.allocation_capacity.claims import CLAIMS
 from godwit.experiments.allocation_capacity.figures import FIGURES
 from godwit.experiments.cram_cost.measures import MEASURES, measure
@@ -43,11 +44,24 @@ EXPERIMENT = Experiment(
     + """
 Here nothing is deployed: a plan is made for each capacity, given in quotes a second that a broker
 may send, and its own predictions are compared. All publishers together send 46.7 quotes a second.
+Beside them are plans for 400 brokers (RS3), whose 72 publishers send 84 quotes a second: figure
+7.18b, about which R2 is stated, has this network too.
 """,
     scales={
         "small": Scale(_cases(16, 200, (80.0, 130.0)), seeds=1),
         "paper": Scale(
-            _cases(80, 2000, (100.0, 125.0, 150.0, 200.0, 250.0, 350.0, 500.0)), seeds=1
+            [
+                *_cases(80, 2000, (100.0, 125.0, 150.0, 200.0, 250.0, 350.0, 500.0)),
+                *cases(
+                    400,
+                    "equal",
+                    (16_200,),
+                    (FBF, BIN_PACKING, IOU),
+                    study=PLAN,
+                    usable_per_s=USABLE_LARGE_PER_S[400],
+                ),
+            ],
+            seeds=1,
         ),
     },
     run=run,
@@ -70,7 +84,10 @@ Brokers of a plan for 2,000 subscriptions:
 
 R2: what CRAM-IOU saves are brokers that only forward. A broker of BIN PACKING receives nearly all
 46.7 quotes a second, so a forwarder feeds two others if it may send 100, and ten with 500. The most
-is 33%, with 125; 47% would be 11 brokers there, and at least 14 are needed.
+is 33%, with 125; 47% would be 11 brokers there, and at least 14 are needed. With 400 brokers it is
+43%: FBF, BIN PACKING and CRAM-IOU need 141, 129 and 73 of them, and at least 72 are needed. There a
+forwarder feeds two others, and half of BIN PACKING's brokers are forwarders. It is not independent:
+the capacity, 185 quotes a second, follows from a saturated MANUAL, and R2 was looked at as well.
 
 R3: one fewer with 100 and with 250; with other capacities from four fewer to one more. First fit
 fills a broker with hundreds of small subscriptions in any order, so the number is that of the bound

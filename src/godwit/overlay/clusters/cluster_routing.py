@@ -26,8 +26,8 @@ Departs  1. In effect, withdrawals, recovery and links that come and go are ours
             subscription_lists.py and cluster_resync.py.
          2. Publications need an advertisement, as everywhere in Godwit; it is not sent to others.
          3. A broker in several rings publishes in the first one only: once is enough.
-Missing  The network cannot change its shape; partitions of the event space, and dynamic balancing
-         (section 3), are not there.  See docs/decisions/0030-clusters.md.
+Missing  The network cannot change its shape; partitions of the event space (section 3.2) are not
+         there.  Dynamic balancing is in steered_routing.py.
 Tested   tests/overlay/test_cluster_routing.py: orders and races by hand;
          tests/simulation/test_random_clusters.py: the random runs of trees;
          tests/runtime/test_clusters.py, tests/testing/storms/: live, with failures.
@@ -56,6 +56,7 @@ from godwit.content.messages import (
     Advertisement,
     AdvertisementId,
     AdvertisementInEffect,
+    ClusterNotice,
     Last,
     NameMessage,
     Present,
@@ -79,6 +80,7 @@ from godwit.overlay.clusters.subscription_lists import (
 )
 from godwit.overlay.tree.names import Names
 from godwit.overlay.tree.routing_tables import AdvertisementEntry, SubscriptionEntry
+from godwit.overlay.tree.table_views import pending_of
 
 Answers = list[Answer]
 
@@ -195,8 +197,8 @@ class ClusterRouting:
                 return self._on_resync_done(scope, last_hop)
             case Sweep():
                 return self._on_sweep(message, last_hop)
-            case AdvertisementInEffect() | Present() | Absent() | Last():
-                return []  # Brokers in clusters do not send them.
+            case AdvertisementInEffect() | Present() | Absent() | Last() | ClusterNotice():
+                return []  # Sent in a tree, or by brokers that balance (steered_routing.py).
             case _:
                 assert_never(message)
 
@@ -414,12 +416,17 @@ class ClusterRouting:
     def tables(self) -> Tables:
         sent = [str(id) for id in sorted(self._local.sent())]
         local = {str(entry.subscription.id): entry.last_hop for entry in self._local}
+        own = {str(entry.subscription.id): entry.subscription.filter for entry in self._local}
         return Tables(
             advertisements={str(id): each.last_hop for id, each in self._advertisements.items()},
             subscriptions=self._cluster.hops() | local,
             told={
                 link.name: sent if link in self._cluster_broker_list else [] for link in self._links
             },
+            advertised={str(id): e.advertisement.filter for id, e in self._advertisements.items()},
+            wanted=self._cluster.filters() | own,
+            pending=pending_of(self._local),
+            announcing=frozenset(map(str, self._unconfirmed)),
         )
 
     def check(self) -> None:

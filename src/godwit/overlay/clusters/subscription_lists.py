@@ -18,6 +18,7 @@ Departs  1. The paper does not say when a subscription is in effect, nor how one
 L1  The mates have the fronts of what may travel, nothing else: what is behind a front is covered.
 L2  A front awaits the mates that have not confirmed it, linked or expected ones.
 L3  A subscription that is not in effect waits for its front, and that one awaits a mate.
+L4  What is withheld from a mate are fronts; it gets them before it matches again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from msgspec.structs import replace
 from godwit.broker.effects import Send
 from godwit.broker.stimuli import Hop, Neighbour
 from godwit.content.covering import CoveringSet
+from godwit.content.filters import Filter
 from godwit.content.messages import (
     Publication,
     Subscription,
@@ -56,6 +58,8 @@ class LocalSubscriptionList:
         """Fronts, and the mates that have not confirmed them (L2)."""
         self._waiting: dict[SubscriptionId, dict[SubscriptionId, None]] = {}
         """Fronts, and the subscriptions that are in effect when the mates have these (L3)."""
+        self._withheld: dict[Neighbour, dict[SubscriptionId, None]] = {}
+        """Mates that match nothing, and the fronts that were not sent to them (L4)."""
 
     def __len__(self) -> int:
         return len(self._table)
@@ -97,7 +101,11 @@ class LocalSubscriptionList:
         sends: list[Send] = []
         for stepped in fronts.remove(id):
             sends += self._send(self._table[stepped])
-        sends += [Send(mate, Unsubscription(id=id)) for mate in self._linked]
+        for mate in self._linked:
+            if id in self._withheld.get(mate, ()):
+                del self._withheld[mate][id]
+            else:
+                sends.append(Send(mate, Unsubscription(id=id)))
         self._awaited.pop(id, None)
         for waiting in self._waiting.pop(id, {}):
             if waiting != id:
@@ -106,9 +114,12 @@ class LocalSubscriptionList:
 
     def _send(self, entry: SubscriptionEntry) -> list[Send]:
         """Send a front to all mates."""
-        if self._mates:
-            self._awaited[entry.subscription.id] = set(self._mates)
-        return [Send(mate, entry.subscription) for mate in self._linked]
+        id = entry.subscription.id
+        for withheld in self._withheld.values():
+            withheld[id] = None
+        if awaited := self._mates - self._withheld.keys():
+            self._awaited[id] = awaited
+        return [Send(mate, entry.subscription) for mate in self._linked if mate in awaited]
 
     def _wait(self, entry: SubscriptionEntry) -> None:
         id = entry.subscription.id
@@ -136,6 +147,15 @@ class LocalSubscriptionList:
             del self._awaited[front]
             self.completed += [self._table[id] for id in self._waiting.pop(front, {})]
 
+    def withhold(self, mate: Neighbour) -> None:
+        """A mate matches nothing: send it no new subscriptions until it wants them again."""
+        self._withheld.setdefault(mate, {})
+
+    def resend(self, mate: Neighbour) -> list[Send]:
+        """A mate takes subscriptions again: send it those that it lacks."""
+        withheld = self._withheld.pop(mate, {})
+        return [Send(mate, self._table[id].subscription) for id in withheld]
+
     def link_up(self, mate: Neighbour) -> list[Send]:
         """A new mate: send it what the others have, and wait for it."""
         self._linked[mate] = None
@@ -145,13 +165,15 @@ class LocalSubscriptionList:
         return self.repeat(mate)
 
     def repeat(self, mate: Neighbour) -> list[Send]:
-        """Send a mate all that it has to have."""
+        """Send a mate all that it has to have: a mate that restarts matches again."""
+        self._withheld.pop(mate, None)
         return [Send(mate, front.subscription) for front in self._sent()]
 
     def link_down(self, mate: Neighbour) -> None:
         """Do not wait for a mate any longer."""
         self._linked.pop(mate, None)
         self._mates.discard(mate)
+        self._withheld.pop(mate, None)
         for front in list(self._awaited):
             self._await_no_longer(front, mate)
 
@@ -173,6 +195,8 @@ class LocalSubscriptionList:
             assert front in fronts, f"L2: {front} awaits a mate but was not sent"
             assert awaited, f"L2: {front} awaits no mate"
             assert awaited <= self._mates, f"L2: {front} awaits one that is not a mate"
+        for mate, withheld in self._withheld.items():
+            assert fronts >= withheld.keys(), f"L4: withheld from {mate.name}: no fronts"
         waiting = {id: front for front, ids in self._waiting.items() for id in ids}
         completed = {entry.subscription.id for entry in self.completed}
         assert not completed, f"{completed} were not taken"
@@ -232,6 +256,10 @@ class ClusterSubscriptionList:
     def hops(self) -> dict[str, Hop]:
         """The broker of each subscription, by id."""
         return {_id_of(entry.subscription.id): entry.last_hop for entry in self._table}
+
+    def filters(self) -> dict[str, Filter]:
+        """The filter of each subscription, by id."""
+        return {_id_of(e.subscription.id): e.subscription.filter for e in self._table}
 
     def check(self) -> None:
         self._table.check()

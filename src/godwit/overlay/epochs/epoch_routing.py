@@ -318,6 +318,9 @@ class EpochRouting:
     def forget(self, broker: str) -> None:
         """It has left for good: those who restart do not wait for it."""
         self._now_shape = without(self._now_shape, broker)
+        self._before = without(self._before, broker)
+        if self._machine.phase.is_committed:  # This broker rejoins, later than it has left.
+            self._shape = without(self._shape, broker)
 
     def starts_hold(self, message: Message, last_hop: Hop) -> bool:
         """Whether this message waits for the end of the old epoch (E3)."""
@@ -335,21 +338,19 @@ class EpochRouting:
                 return self._abort(change, epoch)
             case AdoptEpoch(change=change, shape=shape):
                 return self._adopt(change, shape)
-            case _:
-                assert_never(stimulus)
+        assert_never(stimulus)
 
     def _build(self, change: str, shape: NetworkShape) -> Answers:
         if self._is_same(change, shape):
             return []
+        broker = self._place.broker
         if shape.epoch <= self._ended:
-            raise UsageError(
-                f"epoch {shape.epoch} is over: {self._place.broker} is at {self._lane}"
-            )
-        if is_outside(shape, self._place.broker):
-            raise UsageError(f"{self._place.broker} is not part of epoch {shape.epoch}")
+            raise UsageError(f"epoch {shape.epoch} is over: {broker} is at {self._lane}")
+        if is_outside(shape, broker):
+            raise UsageError(f"{broker} is not part of epoch {shape.epoch}")
         answers = self._supersede(shape)
         if self._is_recovering or not self._has_told or self._closing:
-            raise UsageError(f"{self._place.broker} does not know the whole network at present")
+            raise UsageError(f"{broker} does not know the whole network at present")
         self._machine.apply(EpochEvent.BUILD)
         return answers + self._begin(change, shape)
 
@@ -366,8 +367,7 @@ class EpochRouting:
         return change == self._change and shape.epoch in (self._lane, self.status.next_epoch)
 
     def _begin(self, change: str, shape: NetworkShape) -> Answers:
-        lane = shape.epoch
-        self._change, self._shape = change, shape
+        lane, self._change, self._shape = shape.epoch, change, shape
         routing = self._next = self._overlay_of(shape)(place_in(shape, self._place))
         self._confirmations = Confirmations()
         self._moved_away = set()

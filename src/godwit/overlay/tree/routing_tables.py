@@ -8,8 +8,9 @@ Link                 what was sent to one neighbour, what is held back behind it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.covering import CoveringSet, FlatSet
@@ -50,6 +51,10 @@ class SubscriptionEntry:
     subscription: Subscription
     last_hop: Hop
     is_control: bool
+    toward: Hop
+    """Where its publications go: `last_hop`, or a broker that is farther in that direction
+    (overlay/mesh/)."""
+
     unconfirmed: set[Neighbour] = field(default_factory=set)
     """Neighbours that have it, but may not forward publications yet."""
 
@@ -129,6 +134,10 @@ class AdvertisementTable:
         return announcements is not None and announcements.announce(interest)
 
 
+#: Control interests and normal ones are kept apart, and those of different anchors.
+Plane: TypeAlias = tuple[bool, str]
+
+
 class HopGroup:
     """The hops that subscribed to one filter.  Compared by identity: it is a key of the index."""
 
@@ -167,26 +176,39 @@ class InterestTable:
     def get(self, id: SubscriptionId) -> SubscriptionEntry | None:
         return self._entries.get(id)
 
-    def add(self, subscription: Subscription, last_hop: Hop) -> SubscriptionEntry:
-        entry = SubscriptionEntry(subscription, last_hop, is_control_filter(subscription.filter))
+    def add(
+        self, subscription: Subscription, last_hop: Hop, toward: Hop | None = None
+    ) -> SubscriptionEntry:
+        is_control = is_control_filter(subscription.filter)
+        entry = SubscriptionEntry(subscription, last_hop, is_control, toward or last_hop)
+        self._file(entry)
+        return entry
+
+    def turn(self, entry: SubscriptionEntry, toward: Hop) -> None:
+        """Its publications go there from now on."""
+        self.remove(entry)
+        entry.toward = toward
+        self._file(entry)
+
+    def _file(self, entry: SubscriptionEntry) -> None:
+        subscription = entry.subscription
         self._entries[subscription.id] = entry
-        of_hop = self._by_hop.setdefault((last_hop, entry.is_control), CoveringSet())
+        of_hop = self._by_hop.setdefault((entry.toward, entry.is_control), CoveringSet())
         if of_hop.add(subscription.id, subscription.filter) is None:
             self._index_front(entry)
             for stepped in of_hop.step_back(subscription.id):
                 self._unindex_front(self._entries[stepped])
-        return entry
 
     def remove(self, entry: SubscriptionEntry) -> None:
         id = entry.subscription.id
         del self._entries[id]
-        of_hop = self._by_hop[entry.last_hop, entry.is_control]
+        of_hop = self._by_hop[entry.toward, entry.is_control]
         if of_hop.front_of(id) is None:
             self._unindex_front(entry)
         for stepped in of_hop.remove(id):
             self._index_front(self._entries[stepped])
         if not len(of_hop):
-            del self._by_hop[entry.last_hop, entry.is_control]
+            del self._by_hop[entry.toward, entry.is_control]
 
     def _index_front(self, entry: SubscriptionEntry) -> None:
         filter = entry.subscription.filter
@@ -194,12 +216,12 @@ class InterestTable:
         if group is None:
             group = self._groups[filter] = HopGroup()
             self._index[entry.is_control].add(group, filter)
-        group.hops[entry.last_hop] = None
+        group.hops[entry.toward] = None
 
     def _unindex_front(self, entry: SubscriptionEntry) -> None:
         filter = entry.subscription.filter
         group = self._groups[filter]
-        del group.hops[entry.last_hop]
+        del group.hops[entry.toward]
         if not group.hops:
             del self._groups[filter]
             self._index[entry.is_control].remove(group)
@@ -218,7 +240,7 @@ class InterestTable:
             of_hop.check()
             for id in of_hop:
                 entry = self._entries[id]
-                assert (entry.last_hop, entry.is_control) == (hop, is_control), f"{id} is misfiled"
+                assert (entry.toward, entry.is_control) == (hop, is_control), f"{id} is misfiled"
                 if of_hop.front_of(id) is None:
                     fronts += 1
                     group = self._groups[entry.subscription.filter]
@@ -231,51 +253,78 @@ class InterestTable:
 class Link:
     """What was sent to one neighbour of the subscriptions of the other hops."""
 
-    def __init__(self, neighbour: Neighbour, kind: LinkKind, *, covering: bool = True) -> None:
-        """Without `covering` nothing is held back."""
+    def __init__(
+        self,
+        neighbour: Neighbour,
+        kind: LinkKind,
+        *,
+        covering: bool = True,
+        anchor_of: Callable[[SubscriptionEntry, Neighbour], str] | None = None,
+    ) -> None:
+        """Without `covering` nothing is held back.
+
+        Of subscriptions with different anchors none holds back another (overlay/mesh/).
+        """
         self.neighbour = neighbour
         self.kind = kind
-        told = CoveringSet[SubscriptionId] if covering else FlatSet[SubscriptionId]
-        self._planes: dict[bool, CoveringSet[SubscriptionId]] = {False: told(), True: told()}
+        self._anchor_of = anchor_of
+        self._told = CoveringSet[SubscriptionId] if covering else FlatSet[SubscriptionId]
+        self._planes: dict[Plane, CoveringSet[SubscriptionId]] = {}
+        self._plane_by_id: dict[SubscriptionId, Plane] = {}
         #: Sent and not confirmed -> the subscriptions that wait for the confirmation: itself, and
         #: those that are held back behind it.
         self.waiting: dict[SubscriptionId, dict[SubscriptionId, None]] = {}
 
     def __contains__(self, entry: SubscriptionEntry) -> bool:
-        return entry.subscription.id in self._planes[entry.is_control]
+        return entry.subscription.id in self._plane_by_id
 
     def __iter__(self) -> Iterator[SubscriptionId]:
         for plane in self._planes.values():
             yield from plane
 
     def was_sent(self, entry: SubscriptionEntry) -> bool:
-        plane = self._planes[entry.is_control]
-        return entry in self and plane.front_of(entry.subscription.id) is None
+        return entry in self and self._front_of(entry) is None
+
+    def anchor(self, entry: SubscriptionEntry) -> str:
+        """The anchor that it was sent with, or is held back for; empty in a tree."""
+        return self._plane_by_id[entry.subscription.id][1]
+
+    def _front_of(self, entry: SubscriptionEntry) -> SubscriptionId | None:
+        id = entry.subscription.id
+        return self._planes[self._plane_by_id[id]].front_of(id)
 
     def add(self, entry: SubscriptionEntry) -> bool:
         """Add a subscription; return whether it must be sent."""
         subscription = entry.subscription
-        front = self._planes[entry.is_control].add(subscription.id, subscription.filter)
+        anchor = "" if self._anchor_of is None else self._anchor_of(entry, self.neighbour)
+        key = self._plane_by_id[subscription.id] = (entry.is_control, anchor)
+        plane = self._planes.get(key)
+        if plane is None:
+            plane = self._planes[key] = self._told()
+        front = plane.add(subscription.id, subscription.filter)
         self._wait(entry, front)
         return front is None
 
     def remove(self, entry: SubscriptionEntry) -> list[SubscriptionId]:
         """Remove a subscription; return those that must be sent now."""
-        plane = self._planes[entry.is_control]
         id = entry.subscription.id
-        front = plane.front_of(id)
+        front = self._front_of(entry)
         if front is None:
             self.waiting.pop(id, None)
         else:
             self.waiting.get(front, {}).pop(id, None)
         entry.unconfirmed.discard(self.neighbour)
-        return plane.remove(id)
+        key = self._plane_by_id.pop(id)
+        plane = self._planes[key]
+        stepped = plane.remove(id)
+        if not len(plane):
+            del self._planes[key]
+        return stepped
 
     def rewait(self, entry: SubscriptionEntry) -> None:
         """The front that `entry` waited behind is gone: wait for its new one, or for itself."""
-        front = self._planes[entry.is_control].front_of(entry.subscription.id)
         entry.unconfirmed.discard(self.neighbour)
-        self._wait(entry, front)
+        self._wait(entry, self._front_of(entry))
 
     def _wait(self, entry: SubscriptionEntry, front: SubscriptionId | None) -> None:
         id = entry.subscription.id

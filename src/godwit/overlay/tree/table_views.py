@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from godwit.broker.routing import Holding, Tables
 from godwit.broker.stimuli import Hop, Neighbour
@@ -12,7 +12,12 @@ from godwit.content.messages import (
     SubscriptionInEffect,
 )
 from godwit.overlay.tree.presence import Presence
-from godwit.overlay.tree.routing_tables import AdvertisementTable, InterestTable, Link
+from godwit.overlay.tree.routing_tables import (
+    AdvertisementTable,
+    InterestTable,
+    Link,
+    SubscriptionEntry,
+)
 
 
 def tables_of(
@@ -25,6 +30,23 @@ def tables_of(
             neighbour.name: sorted(id for id in link if link.was_sent(interests[id]))
             for neighbour, link in links.items()
         },
+        advertised={e.advertisement.id: e.advertisement.filter for e in advertisements},
+        wanted={e.subscription.id: e.subscription.filter for e in interests},
+        pending=pending_of(interests),
+        announcing=frozenset(
+            e.advertisement.id
+            for e in advertisements
+            if e.awaited and not isinstance(e.last_hop, Neighbour)
+        ),
+    )
+
+
+def pending_of(interests: Iterable[SubscriptionEntry]) -> frozenset[str]:
+    """Subscriptions of clients and modules of this broker that are not in effect yet."""
+    return frozenset(
+        entry.subscription.id
+        for entry in interests
+        if not entry.in_effect and not isinstance(entry.last_hop, Neighbour)
     )
 
 

@@ -53,21 +53,14 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from godwit.broker.effects import Send
-from godwit.broker.routing import (
-    Answer,
-    Confirm,
-    Holding,
-    MovedAway,
-    MovedHere,
-    Place,
-    Tables,
-)
+from godwit.broker.routing import Answer, Confirm, Holding, MovedAway, MovedHere, Place, Tables
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.messages import (
     Absent,
     Advertisement,
     AdvertisementId,
     AdvertisementInEffect,
+    ClusterNotice,
     Last,
     NameMessage,
     Present,
@@ -103,10 +96,7 @@ class TreeRouting:
     def __init__(self, place: Place, *, covering: bool = True) -> None:
         """Without `covering` every subscription goes wherever it is announced: for comparison."""
         self._covering = covering
-        self._links = {
-            neighbour: Link(neighbour, kind, covering=covering)
-            for neighbour, kind in place.links.items()
-        }
+        self._links = {link: self._make_link(link, kind) for link, kind in place.links.items()}
         self._advertisements = AdvertisementTable()
         self._interests = InterestTable()
         self._presence = Presence()
@@ -161,7 +151,7 @@ class TreeRouting:
                 return self._presence.handle(message, last_hop, list(self._links))
             case ResyncDone(scope=scope):
                 return self._on_resync_done(scope, last_hop)
-            case Last():
+            case Last() | ClusterNotice():
                 return []  # Of an epoch that is over (overlay/epochs/).
             case _:
                 assert_never(message)
@@ -180,10 +170,13 @@ class TreeRouting:
 
     # -- links ---------------------------------------------------------------------------------
 
+    def _make_link(self, neighbour: Neighbour, kind: LinkKind) -> Link:
+        return Link(neighbour, kind, covering=self._covering)
+
     def link_up(self, neighbour: Neighbour, kind: LinkKind = LinkKind.PRIMARY) -> Answers:
         """Send a new neighbour every advertisement; subscriptions follow those it sends."""
         assert neighbour not in self._links, f"{neighbour.name} is linked already"
-        self._links[neighbour] = Link(neighbour, kind, covering=self._covering)
+        self._links[neighbour] = self._make_link(neighbour, kind)
         answers: Answers = []
         for entry in self._advertisements:
             answers.append(Send(neighbour, entry.advertisement))
@@ -205,7 +198,7 @@ class TreeRouting:
         for interest in self._interests:
             interest.is_in_doubt |= interest.last_hop == neighbour
             if link.was_sent(interest):
-                answers.append(Send(neighbour, interest.subscription))
+                answers.append(self._send(neighbour, interest))
         answers += self._resync.begin(neighbour, is_recovering=self._is_recovering)
         answers += self.names.link_restarted(neighbour)
         return [*answers, *self._presence.link_up(neighbour), *self._resync.due()]
@@ -408,7 +401,7 @@ class TreeRouting:
             if last_hop == known.last_hop:
                 known.is_in_doubt = False
             return self._confirm_subscription(known, last_hop) if known.in_effect else []
-        entry = self._interests.add(subscription, last_hop)
+        entry = self._interests.add(subscription, last_hop, self._toward(subscription, last_hop))
         answers: Answers = []
         for neighbour in self._links:
             if self._may_travel(entry, neighbour) and self._advertisements.is_announced(
@@ -416,6 +409,9 @@ class TreeRouting:
             ):
                 answers += self._tell(neighbour, entry)
         return answers + self._confirm_if_complete(entry)
+
+    def _toward(self, subscription: Subscription, last_hop: Hop) -> Hop:
+        return last_hop
 
     def _may_travel(self, entry: SubscriptionEntry, neighbour: Neighbour) -> bool:
         return entry.last_hop != neighbour and not entry.subscription.local_only
@@ -425,7 +421,10 @@ class TreeRouting:
         link = self._links[neighbour]
         if entry in link or not link.add(entry):
             return []
-        return [Send(neighbour, entry.subscription)]
+        return [self._send(neighbour, entry)]
+
+    def _send(self, neighbour: Neighbour, entry: SubscriptionEntry) -> Send:
+        return Send(neighbour, entry.subscription)
 
     def _untell(self, neighbour: Neighbour, entry: SubscriptionEntry) -> Answers:
         """Withdraw a subscription.  Those that it held back are sent first: no gap in delivery."""
@@ -436,7 +435,7 @@ class TreeRouting:
         answers: Answers = []
         for stepped in link.remove(entry):
             link.rewait(self._interests[stepped])
-            answers.append(Send(neighbour, self._interests[stepped].subscription))
+            answers.append(self._send(neighbour, self._interests[stepped]))
         if was_sent:
             answers.append(Send(neighbour, Unsubscription(id=id)))
         for other in waited:

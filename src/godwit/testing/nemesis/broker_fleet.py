@@ -18,6 +18,7 @@ import socket
 from collections.abc import Collection
 from pathlib import Path
 
+from godwit.client import connect
 from godwit.errors import GodwitError
 from godwit.overlay.topology import Topology
 from godwit.runtime.forks import ForkedProcess, Forks
@@ -40,6 +41,11 @@ def own_host() -> str:
             return host
     except OSError:  # A system with one loopback address.
         return "127.0.0.1"
+
+
+def links_of(topology: Topology, broker: str) -> list[str]:
+    """The neighbours that a broker dials: of each link the second end dials."""
+    return [other for other in topology.neighbours(broker) if other < broker]
 
 
 class BrokerFleet:
@@ -88,7 +94,7 @@ class BrokerFleet:
             BrokerSettings(
                 id=name,
                 listen=listen(name),
-                links=[other for other in self.topology.neighbours(name) if other < name],
+                links=links_of(self.topology, name),
             )
             for name in self.topology.brokers
         ]
@@ -129,6 +135,9 @@ class BrokerFleet:
     def url(self, broker: str) -> str:
         """Where clients call."""
         return self.doors[broker].url
+
+    #: Makes a client.
+    connect = staticmethod(connect)
 
     # -- processes -----------------------------------------------------------------------------
 

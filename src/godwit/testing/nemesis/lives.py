@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from godwit.client import Gap, connect
+from godwit.client import Gap
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication, Subscription, SubscriptionId
 from godwit.content.values import Value
@@ -24,6 +24,7 @@ from godwit.errors import GodwitError, RefusedError, StayedError, TakenOverError
 from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
 from godwit.testing.nemesis.journal import Journal, LifeRecord, PublicationRecord, ToldGap
+from godwit.testing.nemesis.memory_fleet import Fleet
 from godwit.testing.witness import WitnessedClient
 
 #: Between two attempts to connect, and for one.
@@ -82,7 +83,9 @@ def _of_life(publication: Publication) -> Publication:
 
 
 class Life:
-    def __init__(self, key: str, name: str, journal: Journal, observer: LifeObserver) -> None:
+    def __init__(
+        self, key: str, name: str, journal: Journal, observer: LifeObserver, fleet: Fleet
+    ) -> None:
         self.key = key
         self.name = name
         self.journal = journal
@@ -96,6 +99,7 @@ class Life:
         self.advertisements: dict[int, asyncio.Task[AdvertisementId | None]] = {}
         self.subscriptions: dict[int, asyncio.Task[SubscriptionId | None]] = {}
         self._observer = observer
+        self._fleet = fleet
         self._witness: WitnessedClient | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._has_news = asyncio.Event()
@@ -116,7 +120,7 @@ class Life:
 
     async def try_to_connect(self, url: str, broker: str, *, take_over: bool = False) -> bool:
         """Connect, unless the broker refuses or does not answer."""
-        client = connect(
+        client = self._fleet.connect(
             url,
             name=self.name,
             take_over=take_over,

@@ -1,6 +1,6 @@
 """One run: brokers start, clients act, things fail, all is mended, and what happened is judged.
 
-    result = asyncio.run(NemesisRun(draw_plan(17), Path(folder), SettableClock(...)).run())
+    result = asyncio.run(NemesisRun(plan, fleet, SettableClock(...)).run())
 
 When all is mended, the network has SETTLE_S to answer all that was asked for and to pass a fence
 from every client to every other one: what was published before a fence has arrived, or never will.
@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from pathlib import Path
 
 import msgspec
 
-from godwit.client import Client, connect
+from godwit.client import Client
 from godwit.errors import GodwitError
 from godwit.simulation.oracle import Oracle
-from godwit.testing.nemesis.broker_fleet import BrokerFleet
 from godwit.testing.nemesis.clocks import SettableClock
 from godwit.testing.nemesis.fault_kinds import FaultKind
 from godwit.testing.nemesis.gap_rule import untold_gaps
 from godwit.testing.nemesis.journal import Journal
 from godwit.testing.nemesis.judgement import Findings, judge
+from godwit.testing.nemesis.memory_fleet import Fleet
 from godwit.testing.nemesis.nemesis_plan import EXTRA, NemesisPlan
 from godwit.testing.nemesis.outages import Outages
 from godwit.testing.nemesis.patience import in_time
@@ -72,14 +71,14 @@ class NemesisResult(msgspec.Struct):
 
 
 class NemesisRun:
-    def __init__(self, plan: NemesisPlan, folder: Path, clock: SettableClock) -> None:
+    def __init__(self, plan: NemesisPlan, fleet: Fleet, clock: SettableClock) -> None:
         """`clock` is the one of this process."""
         self._plan = plan
         self._journal = journal = Journal()
         self._oracle = Oracle(violations_kept_max=VIOLATIONS_KEPT_MAX)
-        self._fleet = BrokerFleet(plan.topology, plan.limits, folder)
+        self._fleet = fleet
         self._people = {
-            person.name: Person(person, self._fleet.url, journal, self._oracle, self._on_fence)
+            person.name: Person(person, fleet, journal, self._oracle, self._on_fence)
             for person in plan.people
         }
         self._outages = Outages(self._fleet, self._people, journal, clock)
@@ -172,7 +171,7 @@ class NemesisRun:
     async def _all_linked(self) -> None:
         """Wait until every broker knows that all are there, also those without clients."""
         for broker in self._plan.topology.brokers:
-            async with connect(self._fleet.url(broker)) as client:
+            async with self._fleet.connect(self._fleet.url(broker)) as client:
                 while missing := await self._missing_for(client):
                     self._journal.note(f"{broker} misses {', '.join(sorted(missing))}")
                     await asyncio.sleep(FENCE_EVERY_S)

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import assert_never
 
 from godwit.errors import UsageError
-from godwit.testing.nemesis.broker_fleet import BrokerFleet
 from godwit.testing.nemesis.clocks import SettableClock, library
 from godwit.testing.nemesis.fault_kinds import FaultKind
 from godwit.testing.nemesis.journal import Journal, OutageRecord
+from godwit.testing.nemesis.memory_fleet import Fleet
 from godwit.testing.nemesis.nemesis_plan import CLIENTS, CLOCK_S, EXTRA, PlannedFault
 from godwit.testing.nemesis.people import Person
 from godwit.testing.nemesis.tcp_proxy import Way
@@ -34,7 +34,7 @@ _UNDISTURBED = (
 class Outages:
     def __init__(
         self,
-        fleet: BrokerFleet,
+        fleet: Fleet,
         people: Mapping[str, Person],
         journal: Journal,
         clients_clock: SettableClock,

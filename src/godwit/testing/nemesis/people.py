@@ -11,6 +11,7 @@ from godwit.content.filters import Filter
 from godwit.simulation.oracle import Oracle
 from godwit.testing.nemesis.journal import CONTEST_S, Journal
 from godwit.testing.nemesis.lives import FENCE_FILTER, POLL_S, Life, LifeObserver
+from godwit.testing.nemesis.memory_fleet import Fleet
 from godwit.testing.nemesis.nemesis_plan import MoveStep, NemesisStep, PersonPlan
 from godwit.testing.scripts import (
     AdvertiseStep,
@@ -28,7 +29,7 @@ class Person:
     def __init__(
         self,
         plan: PersonPlan,
-        url_of: Callable[[str], str],
+        fleet: Fleet,
         journal: Journal,
         oracle: Oracle,
         on_fence: Callable[[str, str, int], None],
@@ -37,7 +38,7 @@ class Person:
         self.life: Life | None = None
         """None while it is down, and until it has connected."""
         self._plan = plan
-        self._url_of = url_of
+        self._fleet = fleet
         self._journal = journal
         self._oracle = oracle
         self._on_fence = on_fence
@@ -53,14 +54,14 @@ class Person:
     async def begin_life(self, broker: str) -> None:
         """Connect under its name, and ask for all that it advertises and subscribes to."""
         life = self._new_life()
-        await life.connect(self._url_of(broker), broker)
+        await life.connect(self._fleet.url(broker), broker)
         await self._continue_as(life)
 
     def _new_life(self) -> Life:
         self._lives += 1
         key = f"{self.name}~{self._lives}"
         observer = LifeObserver(key, self._oracle, self._on_fence)
-        return Life(key, self.name, self._journal, observer)
+        return Life(key, self.name, self._journal, observer, self._fleet)
 
     async def _continue_as(self, life: Life) -> None:
         asked: set[int] = set()
@@ -109,7 +110,7 @@ class Person:
             # While the network is in parts both may have the name; one loses it when they meet.
             for each in (first, life):
                 each.record.contests_s.append(self._contested_s)
-            url = self._url_of(broker)
+            url = self._fleet.url(broker)
             if await life.try_to_connect(url, broker, take_over=take_over):
                 self._journal.counts["took over"] += 1
                 if not first.is_over:
@@ -129,7 +130,7 @@ class Person:
     async def is_alone(self, broker: str) -> bool:
         """Whether a second client of this name is refused, as it must be when all is quiet."""
         life = self._new_life()
-        if not await life.try_to_connect(self._url_of(broker), broker):
+        if not await life.try_to_connect(self._fleet.url(broker), broker):
             return True
         await life.crash()
         return False
@@ -189,7 +190,7 @@ class Person:
                     await life.publish(content)
             case MoveStep(broker=broker):
                 if life is not None:
-                    life.move(self._url_of(broker), broker)
+                    life.move(self._fleet.url(broker), broker)
             case _:
                 assert_never(step)
 

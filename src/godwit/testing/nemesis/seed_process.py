@@ -16,8 +16,10 @@ from pathlib import Path
 import msgspec
 import uvloop
 
+from godwit.testing.nemesis.broker_fleet import BrokerFleet
 from godwit.testing.nemesis.clocks import SettableClock
 from godwit.testing.nemesis.fault_kinds import FaultKind
+from godwit.testing.nemesis.memory_run import run_in_memory
 from godwit.testing.nemesis.nemesis_plan import draw_plan
 from godwit.testing.nemesis.nemesis_run import NemesisResult, NemesisRun
 from godwit.testing.nemesis.service_run import ServiceRun
@@ -32,6 +34,9 @@ class SeedRequest(msgspec.Struct, frozen=True):
 
     services: bool = False
     """A run against the data cluster and the coordinator."""
+
+    in_memory: bool = False
+    """Brokers are no processes, and the clock is virtual."""
 
     @property
     def clock_file(self) -> Path:
@@ -50,14 +55,19 @@ async def _run(request: SeedRequest) -> NemesisResult:
     if request.services:
         return await ServiceRun(request.seed, request.seconds, request.kinds, folder).run()
     plan = draw_plan(request.seed, seconds=request.seconds, kinds=request.kinds)
-    return await NemesisRun(plan, folder, SettableClock(request.clock_file)).run()
+    fleet = BrokerFleet(plan.topology, plan.limits, folder)
+    return await NemesisRun(plan, fleet, SettableClock(request.clock_file)).run()
 
 
 def main() -> None:
     request = msgspec.json.decode(sys.argv[1], type=SeedRequest)
     threading.Thread(target=_hold_leash, daemon=True).start()
     logging.getLogger("godwit").setLevel(logging.ERROR)
-    result = uvloop.run(_run(request))
+    logging.getLogger("godwit").propagate = False  # What brokers in memory log is in the story.
+    if request.in_memory:
+        result = run_in_memory(request.seed, seconds=request.seconds, kinds=request.kinds)
+    else:
+        result = uvloop.run(_run(request))
     sys.stdout.buffer.write(msgspec.json.encode(result))
     sys.stdout.flush()
     os._exit(0)  # The thread still holds the leash.

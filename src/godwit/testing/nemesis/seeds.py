@@ -63,6 +63,7 @@ async def run_seeds(
     seconds: float = 30.0,
     kinds: Collection[FaultKind] = ALL_KINDS,
     services: bool = False,
+    in_memory: bool = False,
     jobs: int = 1,
     on_result: Callable[[NemesisResult], None] = lambda _: None,
 ) -> NemesisSummary:
@@ -72,7 +73,9 @@ async def run_seeds(
 
     async def one(seed: int) -> None:
         async with free:
-            result = await run_seed(seed, seconds=seconds, kinds=kinds, services=services)
+            result = await run_seed(
+                seed, seconds=seconds, kinds=kinds, services=services, in_memory=in_memory
+            )
         summary.add(result)
         on_result(result)
 
@@ -88,13 +91,14 @@ async def run_seed(
     seconds: float = 30.0,
     kinds: Collection[FaultKind] = ALL_KINDS,
     services: bool = False,
+    in_memory: bool = False,
 ) -> NemesisResult:
     """One run, in a process with its own clock; nothing of it is left behind."""
     with tempfile.TemporaryDirectory(prefix="godwit-nemesis-") as folder:
-        request = SeedRequest(seed, seconds, tuple(kinds), folder, services)
+        request = SeedRequest(seed, seconds, tuple(kinds), folder, services, in_memory)
         spare_s = SERVICES_SPARE_S if services else SPARE_S
         environment = dict(os.environ)
-        if not services:  # Java has its own way to the clock.
+        if not services and not in_memory:  # Java has its own way to the clock.
             environment |= SettableClock(request.clock_file).environment
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "godwit.testing.nemesis.seed_process",
@@ -153,10 +157,13 @@ def replay_command(
     seconds: float,
     kinds: Collection[FaultKind] = NETWORK_KINDS,
     services: bool = False,
+    in_memory: bool = False,
 ) -> str:
     command = f"godwit nemesis {seed} --seconds {seconds:g}"
     if services:
         command += " --services"
+    if in_memory:
+        command += " --in-memory"
     if set(kinds) != set(SERVICE_KINDS if services else NETWORK_KINDS):
         command += f" --kinds {','.join(kind.value for kind in kinds)}"
     return command

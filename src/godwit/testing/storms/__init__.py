@@ -3,6 +3,7 @@ connections break while clients move.  One seed is one storm.
 
 storm.py            one storm, from seed to result
 balancing_storm.py  the same with brokers that balance their load
+plan_storm.py       plans that the coordinator carries out while something fails
 reshaping_storm.py  a network that changes its shape while brokers fail
 cluster_storm.py    brokers in clusters, some of which fail
 cluster_outage.py   brokers in clusters that are given up, and come back

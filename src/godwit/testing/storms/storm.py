@@ -15,10 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from godwit.broker.modules import PolicyModule
 from godwit.migration.move import Phase
+from godwit.overlay.mesh.mesh_routing import MeshRouting
+from godwit.overlay.mesh.mesh_settings import mesh_settings_of
 from godwit.overlay.topology import Topology, random_tree
 from godwit.runtime.settings import Limits
 from godwit.testing.memory_network import MemoryNetwork
+from godwit.testing.overlay_shapes import shape_for
+from godwit.testing.random_soft_links import RandomSoftLinks
 from godwit.testing.storms.fault_injection import FaultInjector, StormFault
 from godwit.testing.storms.storm_checks import delivery_errors, network_errors
 from godwit.testing.storms.storm_clients import StormClient
@@ -56,18 +61,31 @@ class Storm:
         return "\n".join([counts, *self.happened, *(f"WRONG: {each}" for each in self.wrong)])
 
 
-def storm(seed: int, *, limits: Limits | None = None) -> Storm:
-    """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
+def storm(seed: int, *, limits: Limits | None = None, has_soft_links: bool = False) -> Storm:
+    """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken.
+
+    With `has_soft_links` the tree is a mesh, whose soft links open and close at random.
+    """
     global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    return run_in_virtual_time(_storm(Storm(seed), Random(seed), limits))
+    storm = _storm(Storm(seed), Random(seed), limits, has_soft_links=has_soft_links)
+    return run_in_virtual_time(storm)
 
 
-async def _storm(result: Storm, random: Random, limits: Limits | None) -> Storm:
+async def _storm(
+    result: Storm, random: Random, limits: Limits | None, *, has_soft_links: bool
+) -> Storm:
     topology = random_tree(random.randint(2, 7), random)
     result.brokers = len(topology.brokers)
     latency_s = random.choice((0.0001, 0.002))
+    mesh, seed = None, result.seed
+    if has_soft_links:
+        mesh = mesh_settings_of(shape_for(MeshRouting, topology, seed=seed).settings)
     async with MemoryNetwork(
-        topology, limits=limits, latency_s=lambda: random.uniform(0.0, latency_s)
+        topology,
+        mesh=mesh,
+        modules=lambda broker: _soft_links(broker, seed) if has_soft_links else (),
+        limits=limits,
+        latency_s=lambda: random.uniform(0.0, latency_s),
     ) as network:
         names = [f"c{number}" for number in range(random.randint(2, 5))]
         clients = [
@@ -91,6 +109,10 @@ async def _storm(result: Storm, random: Random, limits: Limits | None) -> Storm:
         for client in clients:
             await client.stop()
     return result
+
+
+def _soft_links(broker: str, seed: int) -> list[PolicyModule]:
+    return [RandomSoftLinks(Random(f"{seed} {broker}"), every_s=0.1, for_s=3 * PUBLISH_S)]
 
 
 async def move_with_faults(

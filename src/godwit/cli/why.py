@@ -1,0 +1,83 @@
+"""`godwit why`: the way of a publication through a running network, and why it ends where it does.
+
+The dashboard is asked, which every `godwit up` and every coordinator has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+import typer
+import uvloop
+
+from godwit.api.dashboard_api import LISTEN, WHY, EndReason, PublicationStory, WhyQuestion
+from godwit.cli.options import Json, Secret
+from godwit.errors import UsageError
+
+#: Every broker on the way looks through its table.
+ANSWER_S = 60.0
+#: Subscriptions of one destination that are shown.
+SHOWN_MAX = 2
+
+
+def why(
+    record: Annotated[
+        str, typer.Argument(help="Record, as a JSON object or \\[attribute,value],...")
+    ],
+    publisher: Annotated[
+        str, typer.Option("--from", help="Client that publishes it.", show_default="anyone")
+    ] = "",
+    broker: Annotated[
+        str,
+        typer.Option(help="Broker where it is published.", show_default="that of the publisher"),
+    ] = "",
+    to: Annotated[
+        str, typer.Option(help="Subscriber that gets it, or does not.", show_default="everyone")
+    ] = "",
+    at: Annotated[
+        str,
+        typer.Option(envvar="GODWIT_DASHBOARD", help="Address of the dashboard, http://HOST:PORT."),
+    ] = f"http://{LISTEN}",
+    json: Json = False,
+    secret: Secret = "",
+) -> None:
+    """Say which way a publication would take now, and why a subscriber gets it or not.
+
+    Nothing is published.  The exit code is 1 if --to does not get it.
+    """
+    if not publisher and not broker:
+        raise UsageError("say who publishes it with --from CLIENT, or where with --broker NAME")
+    question = WhyQuestion(record=record, publisher=publisher, broker=broker, to=to)
+    story = uvloop.run(_asked(at, question, secret))
+    if json:
+        typer.echo(msgspec.json.encode(story))
+    else:
+        for line in story_lines(story):
+            typer.echo(line)
+    if to and story.reason not in (EndReason.DELIVERED, EndReason.CLIENT_AWAY):
+        raise typer.Exit(code=1)
+
+
+async def _asked(at: str, question: WhyQuestion, secret: str) -> PublicationStory:
+    from godwit.http.http_client import HttpClient  # noqa: PLC0415  Few commands need HTTP.
+
+    async with HttpClient(at, secret=secret, answer_s=ANSWER_S) as dashboard:
+        return await dashboard.call(WHY, question)
+
+
+def story_lines(story: PublicationStory) -> Iterator[str]:
+    """The verdict, the story in sentences, and the subscriptions behind each hop."""
+    if story.reason is not None:
+        place = f", at {story.ends_at}" if story.ends_at else ""
+        yield f"{story.to or story.publisher}: {story.reason.value}{place}"
+    yield from (f"  {line}" for line in story.says)
+    for hop in story.hops:
+        for way in hop.account.explanation.goes_to:
+            for each in way.because[:SHOWN_MAX]:
+                yield f"    {hop.account.broker} -> {way.kind} {way.name}: {each.id} {each.filter}"
+    if not story.to:
+        yield f"  {len(story.delivered_to)} clients get it: {', '.join(sorted(story.delivered_to))}"
+    if story.silent:
+        yield f"  no answer from {', '.join(story.silent)}"

@@ -1,0 +1,154 @@
+"""What a live broker holds, unacknowledged, because it would overtake what is on another path.
+
+Only with a router that has several paths (`broker.routing.Multipath`): it says which publication
+has to wait.  Whatever follows that one from the same peer waits, too, so streams keep their order.
+When a neighbour acknowledges something, the router is told, and the first ones are tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from godwit.broker.routing import Multipath
+from godwit.broker.stimuli import Acknowledged, LinkKind, Undelivered
+from godwit.content.messages import OtherMessage, Publication
+from godwit.runtime.epoch_hold import HeldMessage
+from godwit.runtime.peer_reader import Arrived, MessageHandler
+from godwit.runtime.port import UNACKNOWLEDGED_BYTES_SPARE, LinkPort, Port
+
+if TYPE_CHECKING:
+    from godwit.runtime.broker_node import BrokerNode
+
+
+class PathHold:
+    def __init__(self, node: BrokerNode, paths: Multipath) -> None:
+        self._node = node
+        self._paths = paths
+        self._limit_bytes = node.limits.window_bytes + UNACKNOWLEDGED_BYTES_SPARE
+        self._held: dict[Port, deque[HeldMessage]] = {}
+        self._held_bytes: dict[Port, int] = {}
+        self.waited = 0
+        """Publications that had to wait, since the start."""
+
+    def count(self, source: Port) -> int:
+        """Messages of a peer that are held."""
+        return len(self._held.get(source, ()))
+
+    def takes(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> bool:
+        """Keep a message behind those that wait; False if none does."""
+        if source not in self._held:
+            return False
+        self._hold(source, (message, hops, body))
+        return True
+
+    def passing(self, source: Port, run: Sequence[Arrived], now_s: float) -> Passing:
+        """Those of a run that need not wait; the others are kept."""
+        return Passing(self, source, run, now_s)
+
+    def has_to_wait(self, source: Port, publication: Publication, now_s: float) -> bool:
+        if source in self._held:
+            return True
+        if not self._paths.has_to_wait(publication, source.hop, now_s):
+            return False
+        self.waited += 1
+        return True
+
+    def hold_all(self, source: Port, run: Sequence[Arrived]) -> None:
+        for arrived in run:
+            self._hold(source, arrived)
+
+    def _hold(self, source: Port, held: HeldMessage) -> None:
+        self._held.setdefault(source, deque()).append(held)
+        held_bytes = self._held_bytes.get(source, 0) + len(held[2])
+        self._held_bytes[source] = held_bytes
+        if held_bytes > self._limit_bytes and source.connection is not None:
+            source.connection.pause_reading()  # The peer ignores that its window is full.
+
+    def forget(self, source: Port) -> None:
+        """The peer is gone, or will send it all again."""
+        self._held.pop(source, None)
+        self._held_bytes.pop(source, None)
+
+    # -- links ---------------------------------------------------------------------------------
+
+    def on_acknowledged(self, link: LinkPort) -> None:
+        """The router may use other paths now, and what waits may go on."""
+        answered = link.stream.answered
+        if answered != link.told and not link.is_pending:
+            link.told = answered
+            self._node.stimulate(Acknowledged(link.hop, answered))
+            self._retry_soon()
+
+    def on_removed(self, link: LinkPort) -> None:
+        """A link is gone: what a soft one did not deliver takes another way."""
+        node = self._node
+        if link.kind is LinkKind.SOFT:
+            for publication, hops in link.undelivered():
+                copy = Undelivered(link.hop, publication, hops)
+                node.outbox.detour(link, node.broker.handle(copy, now_s=node.now_s()))
+        self._retry_soon()
+
+    def _retry_soon(self) -> None:
+        """Try again what waits; not in the middle of a read."""
+        if self._held:
+            asyncio.get_running_loop().call_soon(self._retry)
+
+    def _retry(self) -> None:
+        """Hand over what need not wait any longer."""
+        now_s = self._node.now_s()
+        for source in list(self._held):
+            held = self._held.get(source)
+            if held is None:
+                continue
+            first = held[0][0]
+            if isinstance(first, Publication) and self._paths.has_to_wait(first, source.hop, now_s):
+                continue
+            self._hand_over(source)
+
+    def _hand_over(self, source: Port) -> None:
+        """Handle what was held as if it came now, up to the first that has to wait again."""
+        handler: MessageHandler = self._node
+        messages = self._held.pop(source)
+        self._held_bytes.pop(source, None)
+        if source.connection is not None:
+            source.connection.read_start_s = time.monotonic()
+        for message, hops, body in messages:
+            if isinstance(message, Publication):  # One by one: they are not sent again.
+                handler.receive_run(source, [(message, hops, body)])
+            else:
+                handler.receive(source, message, hops, body)
+        handler.finish_read(source)
+
+
+class Passing:
+    """Iterates over publications until one has to wait; that one and those behind it are held."""
+
+    def __init__(self, hold: PathHold, source: Port, run: Sequence[Arrived], now_s: float) -> None:
+        self._hold = hold
+        self._source = source
+        self._run = run
+        self._now_s = now_s
+        self._next = 0
+        self.held: Sequence[Arrived] = ()
+
+    def __iter__(self) -> Iterator[Arrived]:
+        return self
+
+    def __next__(self) -> Arrived:
+        if self._next == len(self._run):
+            raise StopIteration
+        arrived = self._run[self._next]
+        if self._hold.has_to_wait(self._source, arrived[0], self._now_s):
+            self.held = self._run[self._next :]
+            self._next = len(self._run)
+            self._hold.hold_all(self._source, self.held)
+            raise StopIteration
+        self._next += 1
+        return arrived
+
+    def __length_hint__(self) -> int:
+        return len(self._run) - self._next

@@ -1,0 +1,121 @@
+"""Questions about the subscriptions of a whole network: which are there, and which match a record?
+
+Every broker is asked for those of its own clients, so each is found once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from godwit.api.dashboard_api import (
+    FilterList,
+    FilterRow,
+    MatchAnswer,
+    MatchedClient,
+    MatchQuestion,
+    WhichFilters,
+)
+from godwit.api.routing_api import (
+    LISTED_MAX,
+    SUBSCRIPTIONS,
+    SubscriptionPage,
+    TableEntryView,
+    WhichSubscriptions,
+)
+from godwit.broker.explaining import FilterFinding
+from godwit.content.filters import Filter
+from godwit.content.text import read_record
+from godwit.web.gatherer import Gatherer
+
+#: Subscriptions whose covering is looked for: it takes a comparison of each two of them.
+COMPARED_MAX = 300
+#: Subscriptions that do not match, in an answer.
+OTHERS_MAX = 50
+
+
+class TableQuestions:
+    def __init__(self, gatherer: Gatherer) -> None:
+        self._gatherer = gatherer
+
+    async def filters(self, request: WhichFilters) -> FilterList:
+        pages, silent = await self._pages(request.contains, request.limit)
+        rows = _rows(pages)[: request.limit]
+        covers = covering([row.subscription for row in rows[:COMPARED_MAX]])
+        return FilterList(
+            subscriptions=[
+                FilterRow(
+                    broker=row.broker,
+                    subscription=row.subscription,
+                    covered_by=covers.get(row.subscription.id, ""),
+                )
+                for row in rows
+            ],
+            advertisements=[
+                FilterRow(broker=page.broker, subscription=each)
+                for page in pages
+                for each in page.advertisements
+            ][: request.limit],
+            found=sum(page.found for page in pages),
+            silent=silent,
+        )
+
+    async def matches(self, request: MatchQuestion) -> MatchAnswer:
+        record = read_record(request.record)
+        pages, silent = await self._pages("", LISTED_MAX)
+        found = [
+            MatchedClient(broker=row.broker, finding=_finding(row.subscription, record))
+            for row in _rows(pages)
+        ]
+        others = [each for each in found if not each.finding.passes]
+        others.sort(key=lambda each: len(each.finding.failures))
+        return MatchAnswer(
+            record=record,
+            matching=[each for each in found if each.finding.passes],
+            others=others[:OTHERS_MAX],
+            looked_at=len(found),
+            silent=silent,
+        )
+
+    async def _pages(self, contains: str, limit: int) -> tuple[list[SubscriptionPage], list[str]]:
+        gatherer = self._gatherer
+        await gatherer.now()
+        request = WhichSubscriptions(contains=contains, is_local=True, limit=limit)
+        answers = await gatherer.calls.call_all(gatherer.urls(), SUBSCRIPTIONS, request)
+        pages = [each for each in answers.values() if isinstance(each, SubscriptionPage)]
+        silent = [n for n, each in answers.items() if not isinstance(each, SubscriptionPage)]
+        return sorted(pages, key=lambda page: page.broker), silent
+
+
+def _rows(pages: Iterable[SubscriptionPage]) -> list[FilterRow]:
+    return [
+        FilterRow(broker=page.broker, subscription=each)
+        for page in pages
+        for each in page.subscriptions
+    ]
+
+
+def covering(views: list[TableEntryView]) -> dict[str, str]:
+    """For each subscription another one that covers it: of equal filters, the first one."""
+    filters = [(view.id, Filter.parse(view.filter)) for view in views]
+    covered: dict[str, str] = {}
+    for number, (id, filter) in enumerate(filters):
+        for other_number, (other, wider) in enumerate(filters):
+            if other_number != number and wider.covers(filter):
+                if filter.covers(wider) and other_number > number:
+                    continue
+                covered[id] = other
+                break
+    return covered
+
+
+def _finding(view: TableEntryView, record: Mapping[str, object]) -> FilterFinding:
+    failures = [str(each) for each in Filter.parse(view.filter).explain(record).failures]
+    return FilterFinding(
+        id=view.id,
+        client=view.client,
+        filter=view.filter,
+        hop=view.hop,
+        passes=not failures,
+        failures=failures,
+        in_effect=view.in_effect,
+    )

@@ -1,0 +1,83 @@
+"""Order: which path the next publication of a publisher takes, and when it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from tests.overlay.mesh.maps import learnt_maps, tree_of
+
+from godwit.broker.stimuli import Neighbour
+from godwit.overlay.mesh.forwarding import Forwarding
+from godwit.overlay.mesh.strategies import ForwardingStrategy
+from godwit.overlay.mesh.unsettled_copies import Unsettled, UnsettledCopies
+
+TREE = tree_of(["A-N1", "N1-N2", "N2-N3", "A-M1"])
+N1, N2, N3, M1 = (Neighbour(name) for name in ("N1", "N2", "N3", "M1"))
+
+
+@pytest.fixture
+def forwarding() -> Forwarding:
+    return Forwarding(learnt_maps(TREE, 3)["A"], {"N1", "N2", "N3", "M1"}, 0)
+
+
+def on_the_way(*links: Neighbour) -> Mapping[Neighbour, Unsettled]:
+    return {link: Unsettled(1, "M1" if link == M1 else "N1") for link in links}
+
+
+@pytest.mark.parametrize(
+    ("wanting", "unsettled", "expected"),
+    [
+        pytest.param([N3], [], [N3], id="directly, if nothing is on its way"),
+        pytest.param([N3], [N3], [N3], id="the same path again"),
+        pytest.param([N3], [N2], [N2], id="by the broker that has the one before it"),
+        pytest.param([N2, N3], [N3], None, id="N2 needs it, and N3 has one: it waits"),
+        pytest.param([N2], [N3], None, id="also if N3 does not want this one"),
+        pytest.param([M1], [N3], [M1], id="another direction does not matter"),
+        pytest.param([M1, N3], [N2, M1], [M1, N2], id="each by its own path"),
+    ],
+)
+def test_sticky_paths(
+    forwarding: Forwarding,
+    wanting: list[Neighbour],
+    unsettled: list[Neighbour],
+    expected: list[Neighbour] | None,
+) -> None:
+    anchors = forwarding.anchors(wanting)
+    fwd = forwarding.decide_in_order(anchors, ForwardingStrategy.S2, on_the_way(*unsettled))
+    assert (None if fwd is None else sorted(forwarding.hops(fwd))) == expected
+
+
+def test_a_link_that_is_not_used_any_more_stops_its_direction() -> None:
+    without = Forwarding(learnt_maps(TREE, 3)["A"], {"N1", "N2", "M1"}, 0)
+    anchors = without.anchors([N2])
+    assert without.decide_in_order(anchors, ForwardingStrategy.S2, on_the_way(N3)) is None
+    anchors = without.anchors([M1])
+    assert without.decide_in_order(
+        anchors, ForwardingStrategy.S2, on_the_way(N3)
+    ) == without.wom.mask(["M1"])
+
+
+def test_copies_are_settled_in_their_order() -> None:
+    copies = UnsettledCopies()
+    copies.send("p", N1, "N1")
+    copies.send("q", N1, "N1")
+    copies.send("p", N2, "N1")
+    before = copies.positions()
+    assert set(copies.of("p")) == {N1, N2}
+    copies.acknowledge(N1, 1)
+    assert set(copies.of("p")) == {N2}
+    assert set(copies.of("q")) == {N1}
+    assert not copies.has_settled(before)
+    copies.acknowledge(N1, 2)
+    copies.close(N2)
+    assert copies.has_settled(before), "what a link did not deliver that is gone is not waited for"
+    assert copies.is_idle(N1)
+
+
+def test_publishers_without_unsettled_copies_are_forgotten() -> None:
+    copies = UnsettledCopies()
+    for number in range(10_000):
+        copies.send(f"p{number}", N1, "N1")
+        copies.acknowledge(N1, number)
+    assert len(copies._by_publisher) < 2_000

@@ -1,0 +1,50 @@
+"""Nemesis in memory: promises are kept, and a network that breaks one is noticed.
+
+All of it: `godwit nemesis 0 --until 200 --in-memory`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from tests.sweeps import seeds
+
+from godwit.runtime.recovery import Recovery
+from godwit.testing.nemesis.fault_kinds import FaultKind
+from godwit.testing.nemesis.memory_run import MEMORY_KINDS, run_in_memory
+from godwit.testing.nemesis.nemesis_plan import draw_plan
+
+BURST_S = 10.0
+
+pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    log = logging.getLogger("godwit")
+    level = log.level
+    yield
+    log.setLevel(level)
+
+
+@pytest.mark.parametrize("seed", range(200, 200 + seeds(2, whole=40)))
+def test_every_kind_of_fault_happens_and_every_promise_is_kept(seed: int) -> None:
+    result = run_in_memory(seed, seconds=BURST_S)
+    assert result.is_flawless, "\n".join([*result.violations, *result.story])
+    planned = {fault.kind for fault in draw_plan(seed, seconds=BURST_S).faults}
+    of_clients = {FaultKind.CLIENT, FaultKind.SECOND, FaultKind.TAKE_OVER}
+    happened = {FaultKind(kind) for kind in result.faults}
+    assert planned - of_clients - {FaultKind.CLOCK} <= happened <= set(MEMORY_KINDS)
+    assert result.acknowledged
+    assert result.deliveries
+
+
+def test_a_broker_that_passes_on_before_its_clients_are_back_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Recovery, "is_over", lambda *_, **__: True)
+    kinds = [FaultKind.KILL, FaultKind.KILL_TWO]
+    results = (run_in_memory(seed, seconds=BURST_S, kinds=kinds) for seed in range(0, 8, 2))
+    assert any("lost" in each for result in results for each in result.violations)

@@ -1,0 +1,228 @@
+"""The server of the dashboard, over loopback, in front of live brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from tests.asynchronous import run
+from tests.web.live_scene import (
+    PERIOD_S,
+    QUOTE,
+    brokers_here,
+    dashboard_of,
+    directory_of,
+    traffic,
+)
+
+from godwit.api import dashboard_api as api
+from godwit.http.errors import RestError
+from godwit.http.http_client import HttpClient
+from godwit.http.operations import Nothing
+from godwit.web.dashboard import STATIC, Dashboard
+from godwit.web.directory import Directory
+from godwit.web.streams import page_events
+
+
+@contextlib.asynccontextmanager
+async def scene() -> AsyncIterator[tuple[Dashboard, HttpClient]]:
+    """B1 - B2 with traffic, and a dashboard."""
+    async with (
+        brokers_here() as running,
+        traffic(running["B1"].url, running["B2"].url),
+        dashboard_of(directory_of(running)) as (dashboard, url),
+        HttpClient(url, attempts=1) as page,
+    ):
+        yield dashboard, page
+
+
+def test_the_overview_has_what_brokers_say() -> None:
+    async def scenario() -> None:
+        async with scene() as (dashboard, page):
+            overview = await page.call(api.OVERVIEW, Nothing())
+            rows = {row.broker: row for row in overview.brokers}
+            assert {name: row.state for name, row in rows.items()} == {
+                "B1": "serving",
+                "B2": "serving",
+            }
+            assert (rows["B1"].clients, rows["B1"].publishers) == (1, 1)
+            assert (rows["B2"].clients, rows["B2"].publishers) == (2, 0)
+            assert [(link.one, link.other, link.status) for link in overview.links] == [
+                ("B1", "B2", "up")
+            ]
+            assert overview.totals.clients == 3
+            await asyncio.sleep(PERIOD_S * 1.5)
+            later = await page.call(api.OVERVIEW, Nothing())
+            assert later.totals.deliveries_per_s > 0
+            history = await page.call(api.HISTORY, api.WhichHistory("B1"))
+            assert len(history.at_s) == dashboard.gatherer.rounds == len(history.figures["load"])
+
+    run(scenario())
+
+
+def test_without_a_page_nothing_is_asked() -> None:
+    async def scenario() -> None:
+        async with scene() as (dashboard, _page):
+            gatherer = dashboard.gatherer
+            await asyncio.sleep(3 * PERIOD_S)
+            assert gatherer.rounds == 0
+            events = page_events(gatherer)
+            first = await anext(events)
+            assert first.startswith(b"event: overview\n")
+            assert gatherer.pages == 1
+            await events.aclose()  # type: ignore[attr-defined]
+            assert gatherer.pages == 0
+            await asyncio.sleep(2 * PERIOD_S)
+            rounds = gatherer.rounds
+            await asyncio.sleep(3 * PERIOD_S)
+            assert gatherer.rounds == rounds
+
+    run(scenario())
+
+
+def test_filters_matches_and_stories() -> None:
+    async def scenario() -> None:
+        async with scene() as (_dashboard, page):
+            found = await page.call(api.FILTERS, api.WhichFilters())
+            assert [(row.broker, row.subscription.client) for row in found.subscriptions] == [
+                ("B2", "sue"),
+                ("B2", "tom"),
+            ]
+            some = await page.call(api.FILTERS, api.WhichFilters(contains="price"))
+            assert [row.subscription.client for row in some.subscriptions] == ["tom"]
+            answer = await page.call(api.MATCHES, api.MatchQuestion(QUOTE))
+            assert [each.finding.client for each in answer.matching] == ["sue"]
+            assert [each.finding.failures for each in answer.others] == [
+                ["price > 100 fails: price is 12"]
+            ]
+            asked = api.WhyQuestion(record=QUOTE, publisher="paul", to="tom")
+            story = await page.call(api.WHY, asked)
+            assert (story.reason, story.ends_at) == (api.EndReason.FILTER_FAILS, "B2")
+            assert story.delivered_to == {"sue": "B2"}
+            assert (story.publisher_broker, story.to_broker) == ("B1", "B2")
+
+    run(scenario())
+
+
+def test_a_move_says_first_what_it_would_do_and_then_what_it_did() -> None:
+    async def scenario() -> None:
+        async with scene() as (_dashboard, page):
+            request = api.ActionRequest(
+                kind=api.ActionKind.MOVE, broker="B2", to="B1", clients=["sue"], dry_run=True
+            )
+            would = await page.call(api.ACT, request)
+            assert would.says == ["sue would be asked to move from B2 to B1, without loss."]
+            before = await page.call(api.OVERVIEW, Nothing())
+            assert [row.clients for row in before.brokers] == [1, 2]
+            sure = api.ActionRequest(
+                kind=api.ActionKind.MOVE, broker="B2", to="B1", clients=["sue"]
+            )
+            done = await page.call(api.ACT, sure)
+            assert done.is_done
+            assert done.says[0].startswith("1 clients have moved to B1 in ")
+            await asyncio.sleep(PERIOD_S)
+            after = await page.call(api.OVERVIEW, Nothing())
+            assert [row.clients for row in after.brokers] == [2, 1]
+
+    run(scenario())
+
+
+def test_a_drain_without_a_coordinator_needs_a_broker_that_takes_the_clients() -> None:
+    async def scenario() -> None:
+        async with scene() as (_dashboard, page):
+            drain = api.ActionRequest(kind=api.ActionKind.DRAIN, broker="B2", to="B1")
+            done = await page.call(api.ACT, drain)
+            assert done.is_done
+            assert done.says[0] == "Broker B2 refuses new clients."
+            await asyncio.sleep(PERIOD_S)
+            after = await page.call(api.OVERVIEW, Nothing())
+            assert [row.state for row in after.brokers] == ["serving", "draining"]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (api.ActionRequest(kind=api.ActionKind.MOVE, broker="B9", to="B1"), "no broker 'B9'"),
+        (api.ActionRequest(kind=api.ActionKind.MOVE, broker="B2", to="B1"), "say who moves"),
+        (api.ActionRequest(kind=api.ActionKind.PAUSE), "no broker balances its load"),
+        (api.ActionRequest(kind=api.ActionKind.UNDRAIN, broker="B1"), "needs a coordinator"),
+        (api.ActionRequest(kind=api.ActionKind.APPLY, plan="{"), "not a plan"),
+    ],
+    ids=["unknown broker", "no clients", "no balancing", "no coordinator", "no plan"],
+)
+def test_actions_that_are_not_possible_say_why(request_: api.ActionRequest, error: str) -> None:
+    async def scenario() -> None:
+        async with (
+            brokers_here() as running,
+            dashboard_of(directory_of(running)) as (_dashboard, url),
+            HttpClient(url, attempts=1) as page,
+        ):
+            with pytest.raises(RestError, match=error):
+                await page.call(api.ACT, request_)
+
+    run(scenario())
+
+
+def test_the_tail_shows_what_a_subscriber_gets() -> None:
+    async def scenario() -> None:
+        async with scene() as (dashboard, page):
+            await page.call(api.OVERVIEW, Nothing())
+            events = dashboard.tails.begin("class = 'QUOTE' and price < 1000")
+            assert (await anext(events)).startswith(b"event: ready\n")
+            second = await anext(events)
+            assert b"event: records\n" in second
+            assert b"[symbol,'YHOO']" in second
+            assert dashboard.tails.open == 1
+            await events.aclose()  # type: ignore[attr-defined]
+            assert dashboard.tails.open == 0
+
+    run(scenario())
+
+
+def test_a_broker_that_ends_is_silent_and_one_that_comes_is_shown() -> None:
+    async def scenario() -> None:
+        urls: dict[str, str] = {}
+        async with (
+            dashboard_of(Directory(brokers=lambda: urls)) as (_dashboard, url),
+            HttpClient(url, attempts=1) as page,
+        ):
+
+            async def states() -> list[str]:
+                await asyncio.sleep(PERIOD_S)
+                overview = await page.call(api.OVERVIEW, Nothing())
+                return [row.state for row in overview.brokers]
+
+            async with brokers_here() as running:
+                urls |= {name: each.http_url or "" for name, each in running.items()}
+                assert await states() == ["serving", "serving"]
+            assert await states() == ["silent", "silent"]
+            async with brokers_here() as running:
+                urls |= {name: each.http_url or "" for name, each in running.items()}
+                assert await states() == ["serving", "serving"]
+
+    run(scenario())
+
+
+def test_the_page_asks_nothing_of_other_hosts_and_other_names_are_refused() -> None:
+    async def scenario() -> None:
+        async with dashboard_of(Directory()) as (_dashboard, url), httpx.AsyncClient() as client:
+            page = await client.get(url)
+            assert "default-src 'none'" in page.headers["content-security-policy"]
+            for path in STATIC.iterdir():
+                file = await client.get(f"{url}/static/{path.name}")
+                assert file.content == path.read_bytes()
+                text = file.text.replace("http://www.w3.org/2000/svg", "")
+                assert "//" not in text.replace("// ", "").replace("//\n", ""), path.name
+            away = await client.get(f"{url}/static/..%2Fdashboard.py")
+            assert away.status_code == 404
+            rebound = await client.get(f"{url}/api/overview", headers={"host": "evil.example"})
+            assert rebound.status_code == 403
+            form = await client.post(f"{url}/api/actions", data={"kind": "pause"})
+            assert form.status_code == 415
+
+    run(scenario())

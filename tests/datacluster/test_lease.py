@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.datacluster.boxes import QUARANTINE, REPORTS, held, open_log
 
+from godwit.datacluster import lease
 from godwit.datacluster.catalog import Catalog, FencedError
 from godwit.datacluster.datasets.inbox import AcceptedRecords, Inbox, Incoming
 from godwit.datacluster.lease import Lease
@@ -28,8 +29,15 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def lease_of(folder: Path) -> Lease:
-    return Lease(folder, lease_s=1.0, beat_s=0.05)
+def lease_of(folder: Path, *, lease_s: float = 1.0) -> Lease:
+    return Lease(folder, lease_s=lease_s, beat_s=0.05)
+
+
+def end_process_of(holder: Lease) -> None:
+    """Release the lock, as the system does for a process that was killed."""
+    assert holder._holding is not None
+    lock, holder._holding = holder._holding, None
+    os.close(lock)
 
 
 @contextmanager
@@ -40,12 +48,12 @@ def asleep(lease: Lease) -> Iterator[None]:
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
-    first, second = lease_of(tmp_path), lease_of(tmp_path)
+    first, second = lease_of(tmp_path, lease_s=3.0), lease_of(tmp_path, lease_s=3.0)
     first.take()
     first.hold(pytest.fail)
     with pytest.raises(UsageError, match="another process has this open"):
         second.take()
-    time.sleep(1.2)  # Longer than a lease: it beats.
+    time.sleep(3.2)  # Longer than a lease: it beats.
     assert not second.try_to_take()
     first.give_back()
     assert second.try_to_take(), "at once"
@@ -57,17 +65,16 @@ def test_a_process_that_has_ended_is_replaced_at_once(tmp_path: Path) -> None:
     first, second = Lease(tmp_path, lease_s=3_600.0), Lease(tmp_path, lease_s=3_600.0)
     first.take()
     assert not second.try_to_take()
-    assert first._holding is not None
-    lock, first._holding = first._holding, None
-    os.close(lock)  # As the system does for a process that was killed.
+    end_process_of(first)
     assert second.try_to_take()
     second.give_back()
 
 
 def test_of_several_standbys_one_takes_over(tmp_path: Path) -> None:
-    first = lease_of(tmp_path)
+    # A lease without end: on a busy machine, the new holder may pause before its first beat.
+    first = lease_of(tmp_path, lease_s=3_600.0)
     first.take()
-    standbys = [lease_of(tmp_path) for _ in range(4)]
+    standbys = [lease_of(tmp_path, lease_s=3_600.0) for _ in range(4)]
     taken: list[Lease] = []
 
     def stand_by(lease: Lease) -> None:
@@ -79,10 +86,30 @@ def test_of_several_standbys_one_takes_over(tmp_path: Path) -> None:
     threads = [threading.Thread(target=stand_by, args=(each,)) for each in standbys]
     for thread in threads:
         thread.start()
+    end_process_of(first)
     for thread in threads:
         thread.join()
     assert len(taken) == 1
     taken[0].give_back()
+
+
+def test_a_standby_that_is_taking_over_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (lease_of(tmp_path) for _ in range(3))
+    first.take()
+    displace = lease._displace
+    tries: list[bool] = []
+
+    def displace_slowly(folder: Path) -> None:
+        displace(folder)
+        tries.append(third.try_to_take())
+
+    monkeypatch.setattr(lease, "_displace", displace_slowly)
+    until(second.try_to_take)
+    assert tries == [False]
+    second.check()
+    second.give_back()
 
 
 def test_one_that_wakes_after_its_lease_was_taken_does_no_harm(tmp_path: Path) -> None:

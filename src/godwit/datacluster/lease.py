@@ -40,7 +40,8 @@ log = logging.getLogger("godwit.lease")
 LEASE_S = 5.0
 BEAT_S = 1.0
 BUSY_S = 5.0
-HOLDER_NAME = "holder"
+HOLDER_PREFIX = "holder-"
+"""Of the files that holders lock, one for each epoch: two processes cannot lock the same one."""
 TABLE = """CREATE TABLE IF NOT EXISTS lease (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     epoch INTEGER NOT NULL,
@@ -96,20 +97,36 @@ class Lease:
         seen, now_s = self._look(), time.monotonic()
         if seen != self._seen:
             self._seen, self._seen_s = seen, now_s
-        lock = lock_of(self._folder / HOLDER_NAME)
-        is_here = seen.holder.startswith(f"{socket.gethostname()}/")
-        has_ended = not seen.holder or (is_here and lock is not None)
-        is_silent = now_s - self._seen_s >= self._lease_s
-        if not (has_ended or is_silent) or not self._replace(seen):
-            if lock is not None:
-                os.close(lock)
+        has_ended = not seen.holder or self._has_ended(seen)
+        if not has_ended and now_s - self._seen_s < self._lease_s:
             return False
+        # Locked before the lease is taken, so that no other standby takes this process for ended.
+        lock = lock_of(self._file_of(seen.epoch + 1))
+        if lock is None:
+            return False  # Another standby is about to take it.
+        if not self._replace(seen):
+            os.close(lock)
+            return False
+        self._holding = lock
+        self._file_of(seen.epoch).unlink(missing_ok=True)
         if not has_ended:
             _displace(self._folder)
-        self._holding = lock_of(self._folder / HOLDER_NAME) if lock is None else lock
         if seen.holder:
             log.warning("took the place of another process", extra={"of": seen.holder})
         return True
+
+    def _has_ended(self, seen: _Seen) -> bool:
+        """Only known of a process on this machine."""
+        if not seen.holder.startswith(f"{socket.gethostname()}/"):
+            return False
+        lock = lock_of(self._file_of(seen.epoch))
+        if lock is None:
+            return False
+        os.close(lock)
+        return True
+
+    def _file_of(self, epoch: int) -> Path:
+        return self._folder / f"{HOLDER_PREFIX}{epoch}"
 
     def _replace(self, seen: _Seen) -> bool:
         """False if another process was faster, or the holder has beaten again."""
@@ -153,6 +170,7 @@ class Lease:
             )
             self._connection.close()
         if self._holding is not None:
+            self._file_of(self.epoch).unlink(missing_ok=True)
             os.close(self._holding)
 
     def _beat(self, on_lost: Callable[[], None]) -> None:
@@ -178,8 +196,7 @@ class Lease:
 
 def _displace(folder: Path) -> None:
     """Replace the files that the old holder has open (H3)."""
-    for name in (HOLDER_NAME, LOCK_NAME):
-        (folder / name).unlink(missing_ok=True)
+    (folder / LOCK_NAME).unlink(missing_ok=True)
     for log_folder in (folder / "logs").glob("*"):
         (log_folder / LOCK_NAME).unlink(missing_ok=True)
         (log_folder / DURABLE_NAME).unlink(missing_ok=True)

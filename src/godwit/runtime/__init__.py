@@ -8,6 +8,7 @@ toml_writer.py    writes TOML
 peer_reader.py    reads from one peer: frames become messages
 broker_node.py    one broker: messages are handled, read by read; peers come and go
 node_tracer.py    what watches a node
+held_messages.py  messages that wait, peer by peer
 path_hold.py      what waits because it would overtake what is on another path
 outbox.py         effects become frames in the queues of peers, are written and acknowledged
 port.py           one peer: its stream, its connection, its queue

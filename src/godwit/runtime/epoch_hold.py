@@ -11,25 +11,19 @@ What is held is not acknowledged: if this broker fails, it will be sent again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
 
 from godwit.broker.routing import Reshapable
 from godwit.content.messages import OtherMessage, Publication
+from godwit.runtime.held_messages import HeldMessages
 from godwit.runtime.peer_reader import Arrived, MessageHandler
-from godwit.runtime.port import UNACKNOWLEDGED_BYTES_SPARE, Port
-
-#: A message, the links it has crossed, and the bytes it came as.
-HeldMessage: TypeAlias = tuple[Publication | OtherMessage, int, bytes]
+from godwit.runtime.port import Port
 
 
 class EpochHold:
     def __init__(self, epochs: Reshapable, *, window_bytes: int) -> None:
         self._epochs = epochs
-        self._limit_bytes = window_bytes + UNACKNOWLEDGED_BYTES_SPARE
-        self._held: dict[Port, list[HeldMessage]] = {}
-        self._held_bytes: dict[Port, int] = {}
+        self._held = HeldMessages(window_bytes=window_bytes)
         self._gates: dict[Port, int] = {}
         """Clients, and how many of their frames have to be acknowledged first."""
 
@@ -45,14 +39,14 @@ class EpochHold:
         if source not in self._held and not self._starts(source, run[0][0]):
             return False
         for arrived in run:
-            self._hold(source, arrived)
+            self._held.hold(source, arrived)
         return True
 
     def takes(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> bool:
         """As `takes_run`, for another message."""
         if source not in self._held and not self._starts(source, message):
             return False
-        self._hold(source, (message, hops, body))
+        self._held.hold(source, (message, hops, body))
         return True
 
     def _starts(self, source: Port, message: Publication | OtherMessage) -> bool:
@@ -60,17 +54,9 @@ class EpochHold:
             return isinstance(message, Publication)
         return self._epochs.starts_hold(message, source.hop)
 
-    def _hold(self, source: Port, held: HeldMessage) -> None:
-        self._held.setdefault(source, []).append(held)
-        held_bytes = self._held_bytes.get(source, 0) + len(held[2])
-        self._held_bytes[source] = held_bytes
-        if held_bytes > self._limit_bytes and source.connection is not None:
-            source.connection.pause_reading()  # The peer ignores that its window is full.
-
     def forget(self, source: Port) -> None:
         """The peer is gone, or will send it all again."""
-        self._held.pop(source, None)
-        self._held_bytes.pop(source, None)
+        self._held.forget(source)
         self._gates.pop(source, None)
 
     # -- the flip ------------------------------------------------------------------------------
@@ -88,7 +74,7 @@ class EpochHold:
 
     def open_gate(self, port: Port, handler: MessageHandler) -> None:
         if self._gates.pop(port, None) is not None:
-            self._hand_over(port, handler)
+            self._held.hand_over(port, handler)
 
     # -- the end of the old epoch --------------------------------------------------------------
 
@@ -98,18 +84,4 @@ class EpochHold:
             if getattr(port.hop, "lane", None) == lane:
                 self.forget(port)
             else:
-                self._hand_over(port, handler)
-
-    def _hand_over(self, source: Port, handler: MessageHandler) -> None:
-        """Handle what was held as if it came now."""
-        messages = self._held.pop(source, [])
-        self._held_bytes.pop(source, None)
-        if source.connection is not None:
-            source.connection.read_start_s = time.monotonic()
-        for message, hops, body in messages:
-            if isinstance(message, Publication):  # One by one: they are not sent again.
-                handler.receive_run(source, [(message, hops, body)])
-            else:
-                handler.receive(source, message, hops, body)
-        if messages:
-            handler.finish_read(source)
+                self._held.hand_over(port, handler)

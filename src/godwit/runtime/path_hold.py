@@ -8,17 +8,15 @@ When a neighbour acknowledges something, the router is told, and the first ones 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from godwit.broker.routing import Multipath
 from godwit.broker.stimuli import Acknowledged, LinkKind, Undelivered
 from godwit.content.messages import OtherMessage, Publication
-from godwit.runtime.epoch_hold import HeldMessage
-from godwit.runtime.peer_reader import Arrived, MessageHandler
-from godwit.runtime.port import UNACKNOWLEDGED_BYTES_SPARE, LinkPort, Port
+from godwit.runtime.held_messages import HeldMessages
+from godwit.runtime.peer_reader import Arrived
+from godwit.runtime.port import LinkPort, Port
 
 if TYPE_CHECKING:
     from godwit.runtime.broker_node import BrokerNode
@@ -28,21 +26,19 @@ class PathHold:
     def __init__(self, node: BrokerNode, paths: Multipath) -> None:
         self._node = node
         self._paths = paths
-        self._limit_bytes = node.limits.window_bytes + UNACKNOWLEDGED_BYTES_SPARE
-        self._held: dict[Port, deque[HeldMessage]] = {}
-        self._held_bytes: dict[Port, int] = {}
+        self._held = HeldMessages(window_bytes=node.limits.window_bytes)
         self.waited = 0
         """Publications that had to wait, since the start."""
 
     def count(self, source: Port) -> int:
         """Messages of a peer that are held."""
-        return len(self._held.get(source, ()))
+        return self._held.count(source)
 
     def takes(self, source: Port, message: OtherMessage, hops: int, body: bytes) -> bool:
         """Keep a message behind those that wait; False if none does."""
         if source not in self._held:
             return False
-        self._hold(source, (message, hops, body))
+        self._held.hold(source, (message, hops, body))
         return True
 
     def passing(self, source: Port, run: Sequence[Arrived], now_s: float) -> Passing:
@@ -59,19 +55,11 @@ class PathHold:
 
     def hold_all(self, source: Port, run: Sequence[Arrived]) -> None:
         for arrived in run:
-            self._hold(source, arrived)
-
-    def _hold(self, source: Port, held: HeldMessage) -> None:
-        self._held.setdefault(source, deque()).append(held)
-        held_bytes = self._held_bytes.get(source, 0) + len(held[2])
-        self._held_bytes[source] = held_bytes
-        if held_bytes > self._limit_bytes and source.connection is not None:
-            source.connection.pause_reading()  # The peer ignores that its window is full.
+            self._held.hold(source, arrived)
 
     def forget(self, source: Port) -> None:
         """The peer is gone, or will send it all again."""
-        self._held.pop(source, None)
-        self._held_bytes.pop(source, None)
+        self._held.forget(source)
 
     # -- links ---------------------------------------------------------------------------------
 
@@ -100,28 +88,13 @@ class PathHold:
     def _retry(self) -> None:
         """Hand over what need not wait any longer."""
         now_s = self._node.now_s()
-        for source in list(self._held):
-            held = self._held.get(source)
-            if held is None:
-                continue
-            first = held[0][0]
+        for source in self._held:
+            if source not in self._held:
+                continue  # Forgotten, because of one that was handed over before.
+            first = self._held.first(source)
             if isinstance(first, Publication) and self._paths.has_to_wait(first, source.hop, now_s):
                 continue
-            self._hand_over(source)
-
-    def _hand_over(self, source: Port) -> None:
-        """Handle what was held as if it came now, up to the first that has to wait again."""
-        handler: MessageHandler = self._node
-        messages = self._held.pop(source)
-        self._held_bytes.pop(source, None)
-        if source.connection is not None:
-            source.connection.read_start_s = time.monotonic()
-        for message, hops, body in messages:
-            if isinstance(message, Publication):  # One by one: they are not sent again.
-                handler.receive_run(source, [(message, hops, body)])
-            else:
-                handler.receive(source, message, hops, body)
-        handler.finish_read(source)
+            self._held.hand_over(source, self._node)
 
 
 class Passing:

@@ -11,26 +11,19 @@ What is held is not acknowledged: if this broker fails again, it will be sent ag
 
 from __future__ import annotations
 
-import time
 from collections.abc import Set as AbstractSet
-from typing import TypeAlias
 
 from godwit.broker.stimuli import Neighbour
-from godwit.content.messages import Last, Publication, Sweep
+from godwit.runtime.held_messages import HeldMessage, HeldMessages
 from godwit.runtime.peer_reader import MessageHandler
-from godwit.runtime.port import UNACKNOWLEDGED_BYTES_SPARE, Port
-
-#: A message, the links it has crossed, and the bytes it came as.
-Held: TypeAlias = tuple[Publication | Sweep | Last, int, bytes]
+from godwit.runtime.port import Port
 
 
 class Recovery:
     def __init__(self, *, window_bytes: int) -> None:
         self.clients_are_back = False
         self.has_taken_too_long = False
-        self._limit_bytes = window_bytes + UNACKNOWLEDGED_BYTES_SPARE
-        self._held: dict[Port, list[Held]] = {}
-        self._held_bytes: dict[Port, int] = {}
+        self._held = HeldMessages(window_bytes=window_bytes)
 
     def is_over(
         self, expected: AbstractSet[Neighbour], linked: set[Neighbour], *, is_complete: bool
@@ -40,29 +33,17 @@ class Recovery:
             return True
         return self.clients_are_back and is_complete and expected <= linked
 
-    def hold(self, source: Port, held: Held) -> None:
-        self._held.setdefault(source, []).append(held)
-        held_bytes = self._held_bytes.get(source, 0) + len(held[2])
-        self._held_bytes[source] = held_bytes
-        if held_bytes > self._limit_bytes and source.connection is not None:
-            source.connection.pause_reading()  # The peer ignores that its window is full.
+    def hold(self, source: Port, held: HeldMessage) -> None:
+        self._held.hold(source, held)
 
     def holds(self, source: Port) -> bool:
         return source in self._held
 
     def forget(self, source: Port) -> None:
         """The peer is gone, or will send it all again."""
-        self._held.pop(source, None)
-        self._held_bytes.pop(source, None)
+        self._held.forget(source)
 
     def hand_over(self, handler: MessageHandler) -> None:
         """It is over: what was held is handled as if it came now."""
-        for source, messages in self._held.items():
-            if source.connection is not None:
-                source.connection.read_start_s = time.monotonic()
-            for message, hops, body in messages:
-                if isinstance(message, Publication):  # One by one: they are not sent again.
-                    handler.receive_run(source, [(message, hops, body)])
-                else:
-                    handler.receive(source, message, hops, body)
-            handler.finish_read(source)
+        for source in self._held:
+            self._held.hand_over(source, handler)

@@ -6,6 +6,11 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+#: Tests do not fail because the machine is slow.
+settings.register_profile("godwit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("godwit")
 
 #: What Spark does here takes seconds: Java should not spend them on compiling it well, nor on
 #: verifying what compilers wrote.

@@ -7,10 +7,9 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from statistics import median
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "godwit"
@@ -99,6 +98,11 @@ def of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def place(name: str) -> int:
     """Where a module stands in ORDER: the entry that is most of its name."""
     words = name.split(".")
@@ -108,18 +112,24 @@ def place(name: str) -> int:
     raise AssertionError(f"{words[0]} is new: say in STOREYS where it stands")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=of)
-def test_a_package_imports_only_from_those_before_it(path: Path) -> None:
+def wrong_imports(path: Path) -> Iterator[str]:
     module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
     here = place(module)
-    for name in imports(ast.parse(path.read_text())):
+    for name in imports(tree_of(path)):
         if not name.startswith("godwit."):
             continue
         used = name.removeprefix("godwit.")
-        assert place(used) <= here, f"{ORDER[here]} imports {ORDER[place(used)]}, which is above it"
+        if place(used) > here:
+            yield f"{of(path)}: {ORDER[here]} imports {ORDER[place(used)]}, which is above it"
         first, second = module.split(".")[0], used.split(".")[0]
-        assert (first, second) not in APART, f"{first}/ and {second}/ do not know each other"
-        assert module != "__init__" or second in FACE, f"godwit imports {second}/"
+        if (first, second) in APART:
+            yield f"{of(path)}: {first}/ and {second}/ do not know each other"
+        if module == "__init__" and second not in FACE:
+            yield f"{of(path)}: godwit imports {second}/"
+
+
+def test_a_package_imports_only_from_those_before_it() -> None:
+    assert not [breach for path in SOURCES for breach in wrong_imports(path)]
 
 
 def test_architecture_md_has_the_same_packages_in_the_same_order() -> None:
@@ -157,7 +167,7 @@ def test_no_file_name_stands_in_two_packages() -> None:
 def test_no_public_class_name_stands_in_two_packages() -> None:
     packages: dict[str, set[str]] = {}
     for path in SOURCES:
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 top = path.relative_to(PACKAGE).parts[0]
                 packages.setdefault(node.name, set()).add(top)
@@ -168,33 +178,36 @@ def test_every_package_says_what_its_files_are() -> None:
     for init in PACKAGE.rglob("__init__.py"):
         if init.parent == PACKAGE:
             continue
-        header = ast.get_docstring(ast.parse(init.read_text())) or ""
+        header = ast.get_docstring(tree_of(init)) or ""
         for path in init.parent.iterdir():
             name = f"{path.name}/" if path.is_dir() else path.name
             if name != "__init__.py" and not name.startswith("__pycache__"):
                 assert name in header, f"{of(init)} does not say what {name} is"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=of)
-def test_the_core_does_no_io_and_knows_no_clock(path: Path) -> None:
+def impure_imports(path: Path) -> Iterator[str]:
+    for name in imports(tree_of(path)):
+        if name.split(".")[0] in IMPURE_MODULES:
+            yield f"{of(path)} imports {name}"
+        if name == "random":
+            yield f"{of(path)}: take a Random as an argument; `from random import Random` names it"
+        if name.startswith("random.") and name != "random.Random":
+            yield f"{of(path)} draws from the global generator"
+
+
+def is_pure(path: Path) -> bool:
     module = path.relative_to(PACKAGE)
-    if module.parts[0] not in PURE and module.as_posix() not in PURE_MODULES:
-        return
     if module.as_posix() in READERS:
-        return
-    for name in imports(ast.parse(path.read_text())):
-        assert name.split(".")[0] not in IMPURE_MODULES, f"{of(path)} imports {name}"
-        assert name != "random", (
-            "take a Random as an argument; `from random import Random` names it"
-        )
-        if name.startswith("random."):
-            assert name == "random.Random", f"{of(path)} draws from the global generator"
+        return False
+    return module.parts[0] in PURE or module.as_posix() in PURE_MODULES
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=of)
-def test_a_module_starts_by_saying_what_it_is_for(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree), f"{of(path)} has no header"
+def test_the_core_does_no_io_and_knows_no_clock() -> None:
+    assert not [breach for path in SOURCES if is_pure(path) for breach in impure_imports(path)]
+
+
+def test_a_module_starts_by_saying_what_it_is_for() -> None:
+    assert not [of(path) for path in SOURCES if not ast.get_docstring(tree_of(path))]
 
 
 def texts(source: str) -> Iterator[str]:
@@ -211,13 +224,17 @@ def files_named(text: str) -> list[str]:
     return re.findall(r"(?<![\w./-])[\w/]+\.py\b", text)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=of)
-def test_files_that_are_mentioned_exist(path: Path) -> None:
+def missing_files(path: Path) -> Iterator[str]:
     """By their name within a package, with a folder from elsewhere."""
     own = PACKAGE / path.relative_to(PACKAGE).parts[0]
     for name in (name for text in texts(path.read_text()) for name in files_named(text)):
         is_path = any((base / name).exists() for base in (ROOT, PACKAGE, own, path.parent))
-        assert is_path or next(own.rglob(name), None), f"{of(path)} mentions {name}"
+        if not is_path and next(own.rglob(name), None) is None:
+            yield f"{of(path)} mentions {name}"
+
+
+def test_files_that_are_mentioned_exist() -> None:
+    assert not [breach for path in SOURCES for breach in missing_files(path)]
 
 
 def test_mentions_of_files_are_found() -> None:
@@ -226,14 +243,18 @@ def test_mentions_of_files_are_found() -> None:
     assert sorted(found) == ["a/two.py", "four.py", "one.py", "three.py"]
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=of)
-def test_functions_fit_a_screen_and_files_hold_one_idea(path: Path) -> None:
-    text = path.read_text()
-    assert text.count("\n") <= FILE_LINES_MAX, f"{of(path)}: split it by idea"
-    for node in ast.walk(ast.parse(text)):
+def too_long(path: Path) -> Iterator[str]:
+    if path.read_text().count("\n") > FILE_LINES_MAX:
+        yield f"{of(path)}: split it by idea"
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert lines <= FUNCTION_LINES_MAX, f"{node.name} has {lines} lines; split it"
+            if lines > FUNCTION_LINES_MAX:
+                yield f"{of(path)}: {node.name} has {lines} lines; split it"
+
+
+def test_functions_fit_a_screen_and_files_hold_one_idea() -> None:
+    assert not [breach for path in [*SOURCES, *TESTS] for breach in too_long(path)]
 
 
 def test_the_median_file_is_short() -> None:

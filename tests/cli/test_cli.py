@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from godwit.cli import app
+from godwit.runtime.processes import free_port
 
 GODWIT = [sys.executable, "-m", "godwit"]
 
@@ -209,12 +210,20 @@ def test_explain_answers_in_json() -> None:
 # -- networks ----------------------------------------------------------------------------------
 
 
+def free_ports_from(count: int) -> int:
+    """The first of some free ports in a row, which no connection takes by chance."""
+    while True:
+        first = free_port()
+        with suppress(OSError), ExitStack() as taken:
+            for port in range(first, first + count):
+                taken.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+
+
 def test_a_network_file_is_run_and_simulated(tmp_path: Path) -> None:
     """topology prints it, up runs it, pub and sub use it, simulate simulates it."""
     path = tmp_path / "net.toml"
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    printed = run("topology", "chain", "--brokers", "3", "--port", str(min(port, 64_000)))
+    printed = run("topology", "chain", "--brokers", "3", "--port", str(free_ports_from(3)))
     assert printed.returncode == 0
     path.write_text(printed.stdout)
 

@@ -88,13 +88,14 @@ async def _balanced(folder: Path) -> None:
             await until(_is_balanced(caller), within_s=40)
             moves = await caller.call(coordinator_api.MOVES, coordinator_api.WhichMoves())
             shown = await caller.call(coordinator_api.BROKERS, Nothing())
+        # A machine that balances at once or publishes slowly needs a little longer.
+        await until(lambda: _is(oracle.publications > 100), within_s=40)
         talking.cancel()
         await asyncio.gather(talking, return_exceptions=True)
         await wait_for_deliveries(oracle, publisher.client, *clients, within_s=60.0)
         oracle.finish(time.time())
     assert oracle.is_satisfied, oracle.violations[:5]
-    assert oracle.publications > 100
-    assert oracle.deliveries > oracle.publications
+    assert oracle.deliveries > oracle.publications > 100
     homes = Counter(client.session.broker for client in clients)
     assert set(homes) == {"B1", "B2", "B3"}
     assert homes == {broker.broker: broker.subscribers for broker in shown.brokers}

@@ -19,7 +19,6 @@ def test_steady_publications_while_connections_break_at_random() -> None:
 
     assert soaked.oracle.is_satisfied, f"seed 1: {soaked.oracle.violations}"
     assert (soaked.duplicates, soaked.restarts) == (0, 0)
-    assert soaked.oracle.publications > 0.9 * SECONDS * PER_S
-    assert soaked.oracle.deliveries > soaked.oracle.publications
+    assert soaked.oracle.deliveries > soaked.oracle.publications > 1_000
     assert soaked.samples[-1].broken > 10
     assert soaked.growth_bytes < GROWTH_BYTES_MAX, soaked.samples

@@ -3,7 +3,7 @@
     stimulus --> Broker.handle(stimulus, now_s=...) --> [effect, effect, ...]
 
 A broker takes one stimulus at a time and returns the effects that the driver performs.
-(Publications may come in runs, `handle_run`, with the same effects and less overhead.)  It never
+(`handle_run` and `forward` take publications, with the same effects and less overhead.)  It never
 opens a socket, reads a clock or draws a random number, so the simulator and the network runtime
 drive this class, not two copies of it.
 
@@ -184,7 +184,7 @@ class Broker:
             if type(hop) is not Neighbour:
                 return self._on_request(message, hop, now_s)
             if type(message) is Publication:
-                return self._on_publication(message, hop, stimulus.hops, now_s)
+                return self.forward(message, hop, stimulus.hops, now_s)
             if type(message) is Letter:
                 return self._on_letter(message, hop, now_s)
             if isinstance(message, MeshMessage):
@@ -263,7 +263,7 @@ class Broker:
         """
         if type(last_hop) is Neighbour:
             for publication, hops, beside in run:
-                yield self._on_publication(publication, last_hop, hops, now_s), beside
+                yield self.forward(publication, last_hop, hops, now_s), beside
             return
         assert type(last_hop) is LocalClient
         admit = self.sessions.admit_publication
@@ -274,7 +274,7 @@ class Broker:
             except Refused as refused:
                 yield self._refuse(publication, last_hop, str(refused)), beside
             else:
-                yield self._on_publication(admitted, last_hop, 0, now_s), beside
+                yield self.forward(admitted, last_hop, 0, now_s), beside
 
     def _on_link_up(self, neighbour: Neighbour, kind: LinkKind, now_s: float) -> list[Effect]:
         effects = self._performed(self.routing.link_up(neighbour, kind), now_s)
@@ -351,7 +351,7 @@ class Broker:
         except Refused as refused:
             return self._refuse(message, hop, str(refused))
         if type(admitted) is Publication:
-            return self._on_publication(admitted, hop, 0, now_s)
+            return self.forward(admitted, hop, 0, now_s)
         if isinstance(admitted, Pause):
             return self._on_pause(admitted.move, hop, now_s)
         effects = self._on_routing_message(admitted, hop, now_s)
@@ -438,9 +438,10 @@ class Broker:
                 )
         return effects
 
-    def _on_publication(
+    def forward(
         self, publication: Publication, last_hop: Hop, hops: int, now_s: float
     ) -> list[Effect]:
+        """As `handle` for a publication that was admitted, here or at the broker before."""
         destinations = self.routing.destinations(publication, last_hop, hops, now_s)
         effects: list[Effect] = []
         clients: list[LocalClient] = []

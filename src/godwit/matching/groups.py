@@ -126,13 +126,15 @@ class Group(Generic[K]):
 class Schema(Generic[K]):
     """The groups that fix the same attributes, by the values they fix them to."""
 
-    __slots__ = ("_attributes", "_is_plain", "_only", "_tells_booleans", "groups", "signature")
+    __slots__ = ("_attributes", "_is_plain", "_tells_booleans", "groups", "only", "signature")
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.groups: dict[tuple[object, ...], Group[K]] = {}
         self._attributes = signature[0]
-        self._only = signature[0][0] if len(signature[0]) == 1 else None
+        is_one = len(signature[0]) == 1 and signature[1] is None
+        self.only = signature[0][0] if is_one else None
+        """The attribute, if groups are found by its value alone, as it is in the record."""
         # Only groups for 0, 1 or a boolean can be confused.  Without them the values of a record
         # need no `hash_key`, and a look-up takes half the time.
         self._tells_booleans = False
@@ -149,16 +151,15 @@ class Schema(Generic[K]):
             if any(value in (0, 1) for value in values):
                 self._tells_booleans = True
                 self._is_plain = False
+                self.only = None
         return group
 
     def find(self, record: Record) -> Group[K] | None:
         """The one group whose values `record` has."""
         # An absent attribute gives None, which is not the value of any group.
-        if self._is_plain and self._only is not None:
-            return self.groups.get((record.get(self._only),))
-        values: tuple[object, ...] = tuple(map(record.get, self._attributes))
         if self._is_plain:
-            return self.groups.get(values)
+            return self.groups.get(tuple(map(record.get, self._attributes)))
+        values: tuple[object, ...] = tuple(map(record.get, self._attributes))
         if self._tells_booleans:
             values = tuple(map(hash_key, map(record.get, self._attributes)))
         affix = self.signature[1]

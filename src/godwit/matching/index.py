@@ -106,7 +106,11 @@ class MatchingIndex(Generic[K]):
         """The keys of `match` in the index's own lists: do not change them."""
         found: Found[K] = []
         for schema in self._schemas.values():
-            group = schema.find(record)
+            # Most schemas have one attribute; the call of `find` would take longer than the search.
+            if (only := schema.only) is not None:
+                group = schema.groups.get((record.get(only),))
+            else:
+                group = schema.find(record)
             if group is None:
                 continue
             few = group.few

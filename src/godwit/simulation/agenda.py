@@ -13,6 +13,8 @@ Item: TypeAlias = tuple[float, int, Action, tuple[Any, ...]]
 
 
 class Agenda:
+    __slots__ = ("_items", "_planned", "now_s")
+
     def __init__(self) -> None:
         self.now_s = 0.0
         self._items: list[Item] = []

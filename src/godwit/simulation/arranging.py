@@ -15,6 +15,7 @@ from godwit.broker.effects import (
     NameContested,
     NameGranted,
     NameLost,
+    NotifyAll,
     OpenLink,
     Ping,
     Report,
@@ -46,7 +47,7 @@ class Arranging:
         self._round_trip_s = round_trip_s
         self._on_link_effect = on_link_effect
 
-    def perform(self, effect: DriverEffect, broker: Broker, done_s: float) -> None:
+    def perform(self, effect: NotifyAll | DriverEffect, broker: Broker, done_s: float) -> None:
         match effect:
             case Submit(module=module, message=message):
                 submitted = Received(message, Module(module))
@@ -64,6 +65,8 @@ class Arranging:
                 self._observer.on_decision(broker.name, policy, decision, done_s)
             case NameGranted() | NameLost() | NameContested():
                 raise AssertionError("simulated clients claim no names")
+            case NotifyAll():
+                pass  # Simulated clients do nothing about a gap.
             case EpochFlipped():
                 pass  # Simulated brokers do not fail in a way that lets clients send again.
             case OpenLink() | CloseLink() | DropLane():

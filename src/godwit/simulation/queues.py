@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -52,18 +52,10 @@ class NeighbourPort:
     """Tells the other end what has arrived here (simulated_paths.py)."""
 
 
-def copies_of(
-    deliver: Deliver, start_s: float, departs_s: float
-) -> Iterable[tuple[Deliver, float]]:
-    """Copies that arrive together, and when they leave; the last ones leave at `departs_s`."""
-    if departs_s - start_s <= COPIES_TOGETHER_S:
-        return ((deliver, departs_s),)
-    return _in_groups(deliver, start_s, departs_s)
-
-
-def _in_groups(
+def in_groups(
     deliver: Deliver, start_s: float, departs_s: float
 ) -> Iterator[tuple[Deliver, float]]:
+    """Copies that arrive together, and when they leave; the last ones leave at `departs_s`."""
     to, count, busy_s = deliver.to, len(deliver.to), departs_s - start_s
     publication, hops = deliver.publication, deliver.hops
     together = max(1, int(COPIES_TOGETHER_S / busy_s * count))

@@ -17,15 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from godwit.broker.core import Broker
-from godwit.broker.effects import (
-    Deliver,
-    DriverEffect,
-    Effect,
-    LinkEffect,
-    Notify,
-    NotifyAll,
-    Send,
-)
+from godwit.broker.effects import Deliver, Effect, LinkEffect, Notify, Send
 from godwit.broker.invariants import check_step
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Multipath
@@ -49,6 +41,7 @@ from godwit.simulation.arranging import Arranging
 from godwit.simulation.last_delivered import LastDelivered
 from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.queues import (
+    COPIES_TOGETHER_S,
     Aside,
     Incoming,
     InOrder,
@@ -56,7 +49,7 @@ from godwit.simulation.queues import (
     Outgoing,
     Waiting,
     carried,
-    copies_of,
+    in_groups,
     outgoing_bytes,
 )
 from godwit.simulation.resources import BrokerResources
@@ -74,7 +67,7 @@ class SimulatedBroker:
     __slots__ = (
         "_access", "_agenda", "_arranging", "_check", "_departing", "_engine", "_engine_bytes",
         "_matching_delay_s", "_observer", "_output", "_paths", "_reads_delays",
-        "_resources", "_wants_matched", "broker", "clients", "gaps", "has_left",
+        "_resources", "_wants_matched", "broker", "clients", "has_left",
         "hold", "is_up", "last_delivered", "marks", "movers", "name", "neighbours", "queued_bytes",
         "queued_bytes_max",
     )  # fmt: skip
@@ -108,8 +101,6 @@ class SimulatedBroker:
         """Clients that have moved here: each publication is checked for duplicates."""
         self._departing: set[LocalClient] = set()
         self.last_delivered = LastDelivered()
-        self.gaps = 0
-        """Gaps that the clients were told of; simulated clients do nothing about it."""
         self.queued_bytes = 0
         self.queued_bytes_max = 0
         self.hold = SimulatedHold()
@@ -299,21 +290,24 @@ class SimulatedBroker:
         self, received: Received, arrived_s: float, start_s: float, is_counted: bool
     ) -> float:
         """The matching engine takes one message; `is_counted` if its arrival was metered."""
-        message = received.message
         if self._paths is not None and self._paths.takes(received, start_s):
             return start_s
-        is_publication, size = False, 0
+        message, hop = received.message, received.last_hop
+        publications, size = 0, 0
         if type(message) is Publication:
-            is_publication, size = True, message.size_bytes
+            publications, size = 1, message.size_bytes
         size = size or size_bytes(message)  # Nearly all publications have their size.
         delay_s = self._matching_delay_s
         done_s = start_s + delay_s
         broker = self.broker
-        broker.meters.on_handled(is_publication and not is_counted, size, delay_s, done_s)
+        broker.meters.on_handled(0 if is_counted else publications, size, delay_s, done_s)
         if self._reads_delays:
             broker.delays.on_matched(start_s - arrived_s, delay_s)
         self._observer.on_handled(self.name, received, done_s)
-        effects = broker.handle(received, now_s=done_s)
+        if type(message) is Publication and type(hop) is Neighbour:
+            effects = broker.forward(message, hop, received.hops, done_s)
+        else:
+            effects = broker.handle(received, now_s=done_s)
         if self._check:
             check_step(broker, received, effects)
         if self._wants_matched:
@@ -323,8 +317,13 @@ class SimulatedBroker:
         if self._paths is not None:
             self._paths.performed(effects, received)
         if effects:
-            self._perform(effects, done_s, size)
-        if not is_publication:
+            output = self._output
+            if output.free_at_s <= done_s and not output.waiting:
+                # The outputs of one message leave back to back.
+                output.free_at_s = self._transmit(effects, size, done_s, done_s)
+            else:
+                self._queue(effects, done_s, size)
+        if not publications:
             self._read_subscription_count()
         return done_s
 
@@ -366,9 +365,13 @@ class SimulatedBroker:
         """Perform effects; a publication among them has `publication_bytes`."""
         output = self._output
         if output.free_at_s <= done_s and not output.waiting:
-            # The outputs of one message leave back to back.
             output.free_at_s = self._transmit(effects, publication_bytes, done_s, done_s)
-            return
+        else:
+            self._queue(effects, done_s, publication_bytes)
+
+    def _queue(self, effects: Sequence[Effect], done_s: float, publication_bytes: int) -> None:
+        """Perform effects while the output is busy."""
+        output = self._output
         for effect in effects:
             if isinstance(effect, Outgoing):
                 size = outgoing_bytes(effect, publication_bytes)
@@ -377,14 +380,7 @@ class SimulatedBroker:
                 is_first = goes_first(carried(effect))
                 output.wait((effect, size, publication_bytes, done_s), is_first, done_s)
             else:
-                self._arrange(effect, done_s)
-
-    def _arrange(self, effect: NotifyAll | DriverEffect, done_s: float) -> None:
-        """Perform what needs no queue."""
-        if isinstance(effect, NotifyAll):
-            self.gaps += not effect.notice.is_over
-        else:
-            self._arranging.perform(effect, self.broker, done_s)
+                self._arranging.perform(effect, self.broker, done_s)
 
     def _submit(self, owner: Broker, received: Received) -> None:
         if owner is self.broker:  # Else the broker has crashed since.
@@ -435,15 +431,18 @@ class SimulatedBroker:
                 size = publication_bytes * copies
                 busy_s = size / bandwidth_bytes_s
                 departs_s = start_s + busy_s
-                for some, left_s in copies_of(effect, start_s, departs_s):
-                    agenda.plan(self._access.arrival_s(left_s), self._deliver, some, left_s)
+                if departs_s - start_s <= COPIES_TOGETHER_S:
+                    agenda.plan(self._access.arrival_s(departs_s), self._deliver, effect, departs_s)
+                else:
+                    for some, left_s in in_groups(effect, start_s, departs_s):
+                        agenda.plan(self._access.arrival_s(left_s), self._deliver, some, left_s)
             elif type(effect) is Notify:
                 size = size_bytes(effect.notice)
                 busy_s = size / bandwidth_bytes_s
                 departs_s = start_s + busy_s
                 agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
             else:
-                self._arrange(effect, ready_s)
+                self._arranging.perform(effect, broker, ready_s)
                 continue
             broker.meters.on_sent(copies, size, busy_s, departs_s)
             if self._reads_delays:

@@ -228,8 +228,11 @@ class InterestTable:
 
     def hops_wanting(self, publication: Publication) -> dict[Hop, None]:
         """The hops with at least one matching subscription, in a replayable order."""
+        found = self._index[publication.is_control].key_lists(publication.content)
+        if len(found) == 1 and len(found[0]) == 1:  # As at most brokers that only pass it on.
+            return found[0][0].hops.copy()
         wanting: dict[Hop, None] = {}
-        for groups in self._index[publication.is_control].key_lists(publication.content):
+        for groups in found:
             for group in groups:
                 wanting |= group.hops
         return wanting

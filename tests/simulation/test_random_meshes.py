@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from tests.sweeps import seeds
 
-from godwit.broker.effects import Send
+from godwit.broker.effects import LinkEffect, Send
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.messages import Publication, Subscription, Sweep
@@ -19,6 +19,7 @@ from godwit.overlay.mesh.mesh_routing import Answers, MeshRouting
 from godwit.overlay.mesh.strategies import ForwardingStrategy
 from godwit.overlay.tree.routing_tables import Link, SubscriptionEntry
 from godwit.simulation.oracle import Oracle
+from godwit.simulation.simulator import Simulator
 from godwit.testing import (
     Deliveries,
     expected_deliveries,
@@ -53,6 +54,24 @@ def test_random_meshes_deliver_exactly_what_was_asked_for(overlay: type[MeshRout
         assert run.is_flawless, f"replay with: godwit replay {seed} --overlay mesh\n{run}"
         deliveries += run.statistics.deliveries
     assert deliveries > 0, "a run without deliveries proves nothing"
+
+
+def test_a_link_that_is_opened_again_is_not_closed_as_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One end wants no link, the other opens one again: they would go on for ever."""
+    perform, performed = Simulator._on_link_effect, 0
+
+    def count(simulator: Simulator, broker: str, effect: LinkEffect) -> None:
+        nonlocal performed
+        performed += 1
+        assert performed < 5_000, f"at {simulator.now_s} s: {broker} still asks for {effect}"
+        perform(simulator, broker, effect)
+
+    monkeypatch.setattr(Simulator, "_on_link_effect", count)
+    run = random_run(9_000, MeshRouting)
+    assert run.is_flawless, f"replay with: godwit replay 9000 --overlay mesh\n{run}"
+    assert performed > 100
 
 
 def test_clients_that_move_in_a_mesh_lose_nothing() -> None:

@@ -124,6 +124,8 @@ class CloseLink(msgspec.Struct, frozen=True):
     """Close a link; `LinkDown` comes on both sides."""
 
     neighbour: Neighbour
+    is_down: bool = False
+    """The link is down already, and should not be made again from here."""
 
 
 @final

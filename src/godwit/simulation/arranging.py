@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from godwit.broker.core import Broker
@@ -22,13 +22,16 @@ from godwit.broker.effects import (
     SetTimer,
     Submit,
 )
-from godwit.broker.stimuli import Module, Pinged, Received, TimerFired
+from godwit.broker.stimuli import Module, Neighbour, Pinged, Received, TimerFired
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.observers import Observer
+from godwit.simulation.queues import NeighbourPort
 
 
 class Arranging:
-    __slots__ = ("_agenda", "_observer", "_on_link_effect", "_round_trip_s", "_submit", "_wake")
+    __slots__ = (
+        "_agenda", "_observer", "_on_link_effect", "_ports", "_round_trip_s", "_submit", "_wake",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class Arranging:
         wake: Callable[[Broker, TimerFired | Pinged], None],
         round_trip_s: Callable[[], float],
         on_link_effect: Callable[[str, LinkEffect], None],
+        ports: Mapping[Neighbour, NeighbourPort],
     ) -> None:
         """`submit` and `wake` get the broker that asked: it may have crashed since."""
         self._agenda = agenda
@@ -46,6 +50,7 @@ class Arranging:
         self._wake = wake
         self._round_trip_s = round_trip_s
         self._on_link_effect = on_link_effect
+        self._ports = ports
 
     def perform(self, effect: NotifyAll | DriverEffect, broker: Broker, done_s: float) -> None:
         match effect:
@@ -69,7 +74,17 @@ class Arranging:
                 pass  # Simulated clients do nothing about a gap.
             case EpochFlipped():
                 pass  # Simulated brokers do not fail in a way that lets clients send again.
-            case OpenLink() | CloseLink() | DropLane():
+            case CloseLink(is_down=True):
+                pass  # Simulated brokers do not dial; a link that is there now is another one.
+            case CloseLink(neighbour=neighbour):
+                if (port := self._ports.get(neighbour)) is not None:
+                    self._agenda.plan(done_s, self._close, broker.name, effect, port)
+            case OpenLink() | DropLane():
                 self._agenda.plan(done_s, self._on_link_effect, broker.name, effect)
             case _:
                 assert_never(effect)
+
+    def _close(self, broker: str, effect: CloseLink, port: NeighbourPort) -> None:
+        """Close a link that was there; the other end may have opened a new one since."""
+        if self._ports.get(effect.neighbour) is port:
+            self._on_link_effect(broker, effect)

@@ -111,7 +111,13 @@ class SimulatedBroker:
         self._wants_matched = cares(observer, "on_matched")
         self._check = check
         self._arranging = Arranging(
-            agenda, observer, self._submit, self._wake, round_trip_s, on_link_effect
+            agenda,
+            observer,
+            self._submit,
+            self._wake,
+            round_trip_s,
+            on_link_effect,
+            self.neighbours,
         )
         self._engine = Server[Incoming](agenda, self._match_waiting)
         self._output = Server[Waiting](agenda, self._transmit_waiting)

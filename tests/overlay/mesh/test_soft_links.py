@@ -54,7 +54,7 @@ def test_a_request_that_meets_the_closing_is_not_granted() -> None:
     links = used_link()
     links.want({})
     assert links.receive(ASKED, B) == []
-    assert links.link_down(B) == [CloseLink(B)], "nor is it dialled any more"
+    assert links.link_down(B) == [CloseLink(B, is_down=True)], "nor is it dialled any more"
 
 
 def test_a_link_that_is_closed_while_it_is_wanted_is_opened_again() -> None:

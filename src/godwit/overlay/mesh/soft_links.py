@@ -123,7 +123,7 @@ class SoftLinks:
     def link_down(self, link: Neighbour) -> Answers:
         del self.links[link]
         if link.name not in self._wanted:
-            return [CloseLink(link)]  # Nor is it dialled any more.
+            return [CloseLink(link, is_down=True)]
         # The other end has closed it before it knew that this one wants it; or it has failed.
         return [self._open(link.name)]
 

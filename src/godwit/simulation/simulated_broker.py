@@ -110,15 +110,8 @@ class SimulatedBroker:
         self._observer = observer
         self._wants_matched = cares(observer, "on_matched")
         self._check = check
-        self._arranging = Arranging(
-            agenda,
-            observer,
-            self._submit,
-            self._wake,
-            round_trip_s,
-            on_link_effect,
-            self.neighbours,
-        )
+        asked = self._submit, self._wake, round_trip_s, on_link_effect
+        self._arranging = Arranging(agenda, observer, *asked, self.neighbours)
         self._engine = Server[Incoming](agenda, self._match_waiting)
         self._output = Server[Waiting](agenda, self._transmit_waiting)
         self._adopt(broker)

@@ -40,6 +40,7 @@ from godwit.api.network_api import (
     ChangeState,
     WhichChange,
 )
+from godwit.cli.whatif_sources import save_snapshot
 from godwit.client import connect
 from godwit.content.filters import Filter
 from godwit.http.http_client import HttpClient
@@ -86,7 +87,7 @@ class LiveScene:
     random: Random
     publishers: list[WitnessedClient] = field(default_factory=list)
 
-    def source(self, without: str = "", links: Topology | None = None) -> SnapshotSource:
+    def source(self, without: str = "") -> SnapshotSource:
         names = [each.id for each in self.running.network.broker if each.id != without]
         return SnapshotSource(
             http={name: self.running.http(name) for name in names}, has_profiles=False
@@ -152,7 +153,7 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
 
 
-async def measured(scene: LiveScene, source: SnapshotSource) -> NetworkFigures:
+async def measured(source: SnapshotSource) -> NetworkFigures:
     snapshot = await take_snapshot(source, TIMES)
     return measured_figures(snapshot.first)
 
@@ -171,7 +172,7 @@ async def compared(
     await asyncio.sleep(2 * WINDOW_S)
     snapshot: NetworkSnapshot = await take_snapshot(scene.source(), TIMES, console.print)
     if arguments.save:
-        Path(arguments.save).write_bytes(msgspec.json.encode(snapshot))
+        save_snapshot(snapshot, Path(arguments.save))
     report = await asyncio.to_thread(rehearse, snapshot, changes)
     found = Outcome(report)
     if not changes:
@@ -179,11 +180,11 @@ async def compared(
     for name, shape in shapes.items():
         await change(coordinator, reshaped(shape, names))
         await asyncio.sleep(2 * WINDOW_S)
-        found.live[name] = await measured(scene, scene.source())
+        found.live[name] = await measured(scene.source())
     await change(coordinator, reshaped(balanced_tree(BROKERS, fanout=2), names))
     await change(coordinator, ChangeRequest(kind=ChangeKind.LEAVE, brokers=[LEAVES]))
     await asyncio.sleep(2 * WINDOW_S)
-    found.live[f"without {LEAVES}"] = await measured(scene, scene.source(LEAVES))
+    found.live[f"without {LEAVES}"] = await measured(scene.source(LEAVES))
     return found
 
 

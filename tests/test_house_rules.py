@@ -36,7 +36,7 @@ STOREYS = {
         "datacluster.datasets", "datacluster.channels", "datacluster",
         "coordinator",
     ),
-    "laboratory": ("lab", "testing", "demos", "experiments"),
+    "laboratory": ("rehearsal", "lab", "testing", "demos", "experiments"),
     "front": ("web", "cli", "__init__", "__main__"),
 }  # fmt: skip
 ORDER = [package for packages in STOREYS.values() for package in packages]

@@ -246,7 +246,7 @@ def _without(
     if around:
         hub = max(around, key=lambda name: (len(links.neighbours(name)), name))
         kept |= {(hub, other) for other in around if other != hub}
-    clients = Counter({name: 0 for name in left})
+    clients = Counter(dict.fromkeys(left, 0))
     clients.update(home for home in homes.values() if home != broker)
     after = {}
     for name, home in homes.items():

@@ -113,6 +113,4 @@ def relative(simulated: float, measured: float) -> float | None:
 
 def differences(simulated: NetworkFigures, measured: NetworkFigures) -> dict[str, float | None]:
     """Of each figure that is compared."""
-    return {
-        name: relative(getattr(simulated, name), getattr(measured, name)) for name in COMPARED
-    }
+    return {name: relative(getattr(simulated, name), getattr(measured, name)) for name in COMPARED}

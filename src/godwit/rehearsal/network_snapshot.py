@@ -12,8 +12,8 @@
      "second": {...}}
 
 `publications` are a sample of `sample_s` seconds with the times since its beginning; a rehearsal
-repeats it.  What was measured first sets the simulation; what was measured second, later, shows how
-far it is off.  A file without `second` is complete, its error is then that of `first`.
+repeats it.  What was measured `first` sets the simulation; `second`, measured at other times, shows
+how far it is off.  A file without `second` is complete, its error is then that of `first`.
 """
 
 from __future__ import annotations

@@ -12,9 +12,8 @@ brokers of one machine do not compete for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum
 from statistics import fmean
 
 from godwit.broker.effects import Deliver, Effect, Send
@@ -121,7 +120,9 @@ class RunCounts(Observer):
         self.moved.add(client)
 
 
-def simulated(network: RehearsedNetwork, *, check: bool = False) -> RunCounts:
+def simulated(
+    network: RehearsedNetwork, *, observers: Iterable[Observer] = (), check: bool = False
+) -> RunCounts:
     """Run it; `check` asserts the invariants of brokers after every step."""
     begin_s = PLAYING_S + WARM_S + network.settle_s
     counts = RunCounts(begin_s, begin_s + network.measured_s)
@@ -136,7 +137,7 @@ def simulated(network: RehearsedNetwork, *, check: bool = False) -> RunCounts:
             name: _resources(network, name, frames) for name in network.topology.brokers
         },
         link=network.link,
-        observers=[counts],
+        observers=[counts, *observers],
         check=check,
     )  # fmt: skip
     joined = [_Playing(simulator, each, network, counts) for each in network.clients]
@@ -241,7 +242,3 @@ class _Playing:
 def _subscribe(joined: Sequence[_Playing]) -> None:
     for each in joined:
         each.subscribe()
-
-
-def total(values: Mapping[str, float]) -> float:
-    return fsum(values.values())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 import msgspec
 
@@ -141,7 +142,11 @@ def rehearse(
                 new_links=network.new_links,
                 gain=gain,
                 is_certain=gain is not None and gain > bound,
-                notes=[*network.notes, *_overloads(found.figures), *found.counts.refused[:NOTES_MAX]],
+                notes=[
+                    *network.notes,
+                    *_overloads(found.figures),
+                    *found.counts.refused[:NOTES_MAX],
+                ],
             )
         )
     outcomes.sort(key=lambda each: -(each.gain if each.gain is not None else -1e9))
@@ -219,7 +224,7 @@ def _predicted(
         for client in network.clients
     }
 
-    def run(**facts: object) -> RunCounts:
+    def run(**facts: Any) -> RunCounts:
         return simulated(
             replace(
                 _network(network, snapshot, delays_s, calibration.link, rates, options), **facts

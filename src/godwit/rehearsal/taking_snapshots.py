@@ -1,11 +1,14 @@
 """Takes a snapshot of a running network: tables and loads over HTTP, a sample of its traffic.
 
-    tables, first loads  ─▶  samplers at all brokers  ─▶  second loads
-                             first and second half
+    tables, loads  ─▶  samplers at all brokers  ─▶  loads again
+
+Windows of loads, and seconds of the sample, take turns: one counts for what the simulation is set
+by (`first`), the next for what it is compared with (`second`).  So both have the same drift of the
+machines.
 
 A sampler is a client with subscriptions that no other broker learns of (`local_only`): it sees what
-passes its broker, which costs the broker one more copy of it.  So loads are read before it begins
-and, a window later, after it has ended.
+passes its broker, which costs the broker one more copy of it.  So loads are read before samplers
+begin and, a window later, after they have ended.
 
 Delays are differences between the clocks of brokers and of this machine.
 """
@@ -18,7 +21,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, Self
 
 from godwit.api.network_api import NETWORK, BrokerAccount
 from godwit.api.routing_api import LISTED_MAX, SUBSCRIPTIONS, TableEntryView, WhichSubscriptions
@@ -47,7 +50,6 @@ from godwit.rehearsal.traffic_sample import SampledCopy, TrafficSample
 CLIENT = "client "
 ANSWER_S = 15.0
 GATHER_S = 10.0
-LOOK_S = 0.1
 
 Progress = Callable[[str], None]
 
@@ -75,12 +77,14 @@ class SnapshotSource:
 class SnapshotTimes:
     sample_s: float = 10.0
     windows: int = 2
-    """Load windows that are read before the sample, and after it."""
+    """Load windows that are read before the sample, and as many after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Loads:
-    readings: dict[str, BrokerReading]
+class _Window:
+    """What brokers said at the end of a window."""
+
+    accounts: dict[str, BrokerAccount]
     deliveries_per_s: float
 
 
@@ -97,13 +101,12 @@ async def take_snapshot(
         on_progress(f"reading the tables of {len(accounts)} brokers")
         clients = await asking.clients()
         on_progress(f"reading loads, {times.windows} windows of {window_s:g} s")
-        first = await asking.loads(times.windows, window_s)
+        loads = await asking.loads(times.windows, window_s)
         on_progress(f"sampling publications for {times.sample_s:g} s")
         sample = await _sampled(accounts, clients, times.sample_s)
-        on_progress(f"reading loads again, {times.windows + 2} windows of {window_s:g} s")
-        await asyncio.sleep(2 * window_s)  # A window that has begun after the sample.
-        second = await asking.loads(times.windows, window_s)
-    middle_s = (sample.begin_s + sample.end_s) / 2
+        on_progress(f"reading loads again, {times.windows + 1} windows of {window_s:g} s")
+        await asyncio.sleep(window_s)  # The next window has begun after the sample.
+        loads += await asking.loads(times.windows, window_s)
     notes = [f"{len(sample.copies)} copies sampled; the sample ended early"] * sample.is_full
     return check_snapshot(
         NetworkSnapshot(
@@ -116,8 +119,8 @@ async def take_snapshot(
             sample_s=sample.sample_s,
             placement=source.placement,
             balancing=source.balancing,
-            first=_interval(first, sample, clients, sample.begin_s, middle_s),
-            second=_interval(second, sample, clients, middle_s, sample.end_s),
+            first=_interval(loads, sample, clients, 0),
+            second=_interval(loads, sample, clients, 1),
             profiles=profiles,
             notes=tuple(notes),
         )
@@ -125,16 +128,17 @@ async def take_snapshot(
 
 
 def _interval(
-    loads: _Loads,
-    sample: TrafficSample,
-    clients: Sequence[SnapshotClient],
-    from_s: float,
-    until_s: float,
+    loads: Sequence[_Window], sample: TrafficSample, clients: Sequence[SnapshotClient], half: int
 ) -> MeasuredInterval:
-    hops, delay_s = sample.deliveries(clients, from_s, until_s)
+    """One half of what was measured: every other window, and every other second."""
+    hops, delay_s = sample.deliveries(clients, half)
+    windows = loads[half::2]
     return MeasuredInterval(
-        brokers=loads.readings,
-        deliveries_per_s=loads.deliveries_per_s,
+        brokers={
+            name: _reading([window.accounts[name] for window in windows])
+            for name in loads[0].accounts
+        },
+        deliveries_per_s=fmean(window.deliveries_per_s for window in windows),
         hops=hops,
         delay_s=delay_s,
     )
@@ -148,9 +152,7 @@ def _broker(account: BrokerAccount) -> SnapshotBroker:
     )
 
 
-def _links(
-    source: SnapshotSource, accounts: Mapping[str, BrokerAccount]
-) -> list[tuple[str, str]]:
+def _links(source: SnapshotSource, accounts: Mapping[str, BrokerAccount]) -> list[tuple[str, str]]:
     if source.links is not None:
         return sorted(source.links)
     pairs = {
@@ -184,7 +186,7 @@ class _Asking:
         self._stack = contextlib.AsyncExitStack()
         self._servers: dict[str, HttpClient] = {}
 
-    async def __aenter__(self) -> _Asking:
+    async def __aenter__(self) -> Self:
         for name, url in self._source.http.items():
             client = HttpClient(url, secret=self._source.secret, answer_s=ANSWER_S)
             self._servers[name] = await self._stack.enter_async_context(client)
@@ -257,23 +259,19 @@ class _Asking:
             return None
         return answers.gathered()
 
-    async def loads(self, windows: int, window_s: float) -> _Loads:
-        """Means of some windows that follow each other."""
-        began_s, before = time.monotonic(), await self.accounts()
-        seen: dict[str, list[BrokerAccount]] = {name: [each] for name, each in before.items()}
-        after = before
-        for _ in range(max(1, windows - 1)):
+    async def loads(self, windows: int, window_s: float) -> list[_Window]:
+        """Some windows that follow each other."""
+        found = []
+        at_s, before = time.monotonic(), await self.accounts()
+        for _ in range(windows):
             await asyncio.sleep(window_s)
-            after = await self.accounts()
-            for name, each in after.items():
-                seen.setdefault(name, []).append(each)
-        passed_s = time.monotonic() - began_s
-        delivered = sum(each.deliveries for each in after.values())
-        delivered -= sum(each.deliveries for each in before.values())
-        return _Loads(
-            {name: _reading(each) for name, each in seen.items()},
-            max(0.0, delivered / passed_s),
-        )
+            now_s, after = time.monotonic(), await self.accounts()
+            if missing := sorted(before.keys() - after.keys()):
+                raise UsageError(f"{', '.join(missing)} left meanwhile: take another snapshot")
+            delivered = sum(after[name].deliveries - before[name].deliveries for name in before)
+            found.append(_Window(after, max(0.0, delivered / (now_s - at_s))))
+            at_s, before = now_s, after
+        return found
 
 
 def _client(entry: TableEntryView) -> str:
@@ -299,26 +297,34 @@ async def _sampled(
     filters = front_filters(
         advertised.filter for client in clients for advertised in client.advertisements
     )
-    sample = TrafficSample(time.time())
+    sample, is_full = TrafficSample(time.time()), asyncio.Event()
     if not filters:
         raise UsageError("no client has advertised anything: there is no traffic to sample")
     async with contextlib.AsyncExitStack() as stack:
         for name, account in accounts.items():
-            await stack.enter_async_context(_sampler(name, account.url, filters, sample))
+            sampler = _sampler(name, account.url, filters, sample, is_full)
+            await stack.enter_async_context(sampler)
         sample.copies.clear()
         sample.begin_s = time.time()
-        while time.time() < sample.begin_s + sample_s and not sample.is_full:
-            await asyncio.sleep(LOOK_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(sample_s):
+                await is_full.wait()
         sample.end_s = time.time()
     return sample
 
 
 @contextlib.asynccontextmanager
 async def _sampler(
-    broker: str, url: str, filters: Sequence[Filter], sample: TrafficSample
+    broker: str,
+    url: str,
+    filters: Sequence[Filter],
+    sample: TrafficSample,
+    is_full: asyncio.Event,
 ) -> AsyncIterator[Client]:
     def see(publication: Publication, hops: int) -> None:
         sample.add(SampledCopy(broker, publication, hops, time.time()))
+        if sample.is_full:
+            is_full.set()
 
     async with connect(url) as client:
         client.on_publication = see

@@ -27,6 +27,8 @@ from godwit.rehearsal.network_snapshot import (
 COPIES_MAX = 200_000
 #: A delivery to many clients of one broker counts so many times at most in percentiles.
 WEIGHT_MAX = 1_000
+#: The two halves of a sample take turns.
+SLICE_S = 1.0
 
 
 class SampledCopy(NamedTuple):
@@ -86,14 +88,17 @@ class TrafficSample:
             )
 
     def deliveries(
-        self, clients: Iterable[SnapshotClient], from_s: float, until_s: float
+        self, clients: Iterable[SnapshotClient], half: int
     ) -> tuple[float, DelayFigures]:
-        """Mean hops and the delays of what was accepted between two times."""
+        """Mean hops and the delays of one half: 0 or 1, the even or the odd slices of time."""
         audiences = _audiences(clients)
         delays_s: list[float] = []
         hops = count = 0
         for broker, publication, passed, seen_s in self.copies:
-            if not from_s <= publication.accepted_s < until_s or broker not in audiences:
+            at_s = publication.accepted_s - self.begin_s
+            if not 0.0 <= at_s < self.sample_s or int(at_s / SLICE_S) % 2 != half:
+                continue
+            if broker not in audiences:
                 continue
             matching = {name for name, _ in audiences[broker].match(publication.content)}
             receivers = len(matching - {publication.publisher})

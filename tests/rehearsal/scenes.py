@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from godwit.rehearsal.network_snapshot import (
-    BrokerReading,
     DelayFigures,
+    LoadReading,
     MeasuredInterval,
     NetworkSnapshot,
     SampledAdvertisement,
@@ -41,7 +41,7 @@ def subscriber(name: str, broker: str, *filters: str) -> SnapshotClient:
 
 
 def interval(
-    brokers: Mapping[str, BrokerReading], *, deliveries_per_s: float, hops: float, delay_s: float
+    brokers: Mapping[str, LoadReading], *, deliveries_per_s: float, hops: float, delay_s: float
 ) -> MeasuredInterval:
     delays = DelayFigures(mean=delay_s, p10=delay_s, p50=delay_s, p99=delay_s)
     return MeasuredInterval(
@@ -49,9 +49,9 @@ def interval(
     )
 
 
-def reading(publications_per_s: float, copies_per_s: float) -> BrokerReading:
+def reading(publications_per_s: float, copies_per_s: float) -> LoadReading:
     output_bytes_per_s = copies_per_s * FRAME_BYTES
-    return BrokerReading(
+    return LoadReading(
         publications_per_s=publications_per_s,
         matching_delay_s=MATCHING_S,
         input_utilisation=publications_per_s * MATCHING_S,

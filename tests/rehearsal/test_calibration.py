@@ -13,7 +13,7 @@ from godwit.rehearsal.calibration import (
     measured_delays,
     profile_rates,
 )
-from godwit.rehearsal.network_snapshot import BrokerReading, DelayFigures
+from godwit.rehearsal.network_snapshot import DelayFigures, LoadReading
 
 WEIGHTS = {"B1": 10.0, "B2": 10.0, "B3": 10.0}
 
@@ -67,7 +67,7 @@ def test_brokers_that_take_longer_than_measured_leave_no_latency() -> None:
 
 
 def test_a_broker_without_messages_is_as_fast_as_the_others() -> None:
-    brokers = {**MEASURED.brokers, "B3": BrokerReading()}
+    brokers = {**MEASURED.brokers, "B3": LoadReading()}
     first = msgspec.structs.replace(MEASURED, brokers=brokers)
     assert measured_delays(snapshot(first=first)) == {"B1": 0.001, "B2": 0.001, "B3": 0.001}
 

@@ -27,52 +27,62 @@ from godwit.rehearsal.taking_snapshots import SnapshotTimes
 
 PICTURES = (".svg", ".png")
 
+Where: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Coordinator, http://HOST:PORT; or a network file; or all brokers.",
+        show_default=LISTEN,
+    ),
+]
+Changes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--change",
+        "-c",
+        help="traffic=2, without=B3, overlay=mesh, overlay=clusters:3, tree=FILE, plan=FILE,"
+        " placement=NAME or balancing=on; several with commas; repeat to compare.",
+    ),
+]
+SnapshotFile: TypeAlias = Annotated[
+    Path | None, typer.Option(help="File of an earlier --save, instead of a running network.")
+]
+Save: TypeAlias = Annotated[Path | None, typer.Option(help="File for the snapshot, as JSON.")]
+LeastGain: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="Least gain, as 10%; the exit code is 1 if no change gains as much, or not more"
+        " than the error of the simulation.",
+        show_default="none",
+    ),
+]
 SampleS: TypeAlias = Annotated[
     float, typer.Option(min=1, max=3_600, help="Seconds of publications that are sampled.")
+]
+Windows: TypeAlias = Annotated[
+    int,
+    typer.Option(min=2, max=100, help="Load windows that are read before it, and after it."),
+]
+SettleS: TypeAlias = Annotated[
+    float, typer.Option(min=0, help="Virtual seconds that policies have to move clients.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the simulation.")]
+Picture: TypeAlias = Annotated[
+    Path | None, typer.Option(help="File for a picture, .svg or .png; needs the extra lab.")
 ]
 
 
 def whatif(
-    where: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Coordinator, http://HOST:PORT; or a network file; or all brokers.",
-            show_default=LISTEN,
-        ),
-    ] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--change",
-            "-c",
-            help="traffic=2, without=B3, overlay=mesh, overlay=clusters:3, tree=FILE, plan=FILE,"
-            " placement=NAME or balancing=on; several with commas; repeat to compare.",
-        ),
-    ] = None,
-    snapshot: Annotated[
-        Path | None, typer.Option(help="File of an earlier --save, instead of a running network.")
-    ] = None,
-    save: Annotated[Path | None, typer.Option(help="File for the snapshot, as JSON.")] = None,
-    require_gain: Annotated[
-        str,
-        typer.Option(
-            help="Least gain, as 10%; the exit code is 1 if no change gains as much, or not more"
-            " than the error of the simulation.",
-            show_default="none",
-        ),
-    ] = "",
+    where: Where = None,
+    change: Changes = None,
+    snapshot: SnapshotFile = None,
+    save: Save = None,
+    require_gain: LeastGain = "",
     gain_of: GainOf = "messages",
     sample_s: SampleS = 10.0,
-    windows: Annotated[
-        int, typer.Option(min=2, max=100, help="Load windows that are read, before and after.")
-    ] = 2,
-    settle_s: Annotated[
-        float, typer.Option(min=0, help="Virtual seconds that policies have to move clients.")
-    ] = 240.0,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 1,
-    picture: Annotated[
-        Path | None, typer.Option(help="File for a picture, .svg or .png; needs the extra lab.")
-    ] = None,
+    windows: Windows = 2,
+    settle_s: SettleS = 240.0,
+    seed: Seed = 1,
+    picture: Picture = None,
     json: Json = False,
     secret: Secret = "",
 ) -> None:

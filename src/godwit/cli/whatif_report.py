@@ -12,21 +12,21 @@ from godwit.rehearsal.rehearsing import RehearsalReport, RehearsedOutcome
 
 #: Brokers in the table of loads, at most: the most loaded.
 SHOWN_MAX = 30
-#: Figures, their names in the table, and their format.
+#: Figures: the name in the table, the format, and what a value is multiplied by.
 ROWS = {
-    "messages_per_s": ("messages at brokers", "{:,.0f}/s"),
-    "deliveries_per_s": ("deliveries", "{:,.0f}/s"),
-    "output_bytes_per_s": ("output", "{:,.0f} B/s"),
-    "hops": ("hops of a delivery", "{:.2f}"),
-    "delay_mean_s": ("delay, mean", "{:.5f} s"),
-    "delay_p50_s": ("delay, median", "{:.5f} s"),
-    "delay_p99_s": ("delay, 99%", "{:.5f} s"),
-    "load_max": ("load, highest", "{:.1%}"),
-    "load_mean": ("load, mean", "{:.1%}"),
-    "load_cov": ("load, cov", "{:.2f}"),
-    "input_utilisation": ("input utilisation, mean", "{:.2%}"),
-    "output_utilisation": ("output utilisation, mean", "{:.2%}"),
-    "busy_brokers": ("brokers with work", "{:.0f}"),
+    "messages_per_s": ("messages/s", "{:,.0f}", 1.0),
+    "deliveries_per_s": ("deliveries/s", "{:,.0f}", 1.0),
+    "output_bytes_per_s": ("output kB/s", "{:,.1f}", 1e-3),
+    "hops": ("hops", "{:.2f}", 1.0),
+    "delay_mean_s": ("delay ms", "{:,.2f}", 1e3),
+    "delay_p50_s": ("delay 50% ms", "{:,.2f}", 1e3),
+    "delay_p99_s": ("delay 99% ms", "{:,.2f}", 1e3),
+    "load_max": ("load, highest", "{:.1%}", 1.0),
+    "load_mean": ("load, mean", "{:.1%}", 1.0),
+    "load_cov": ("load, cov", "{:.2f}", 1.0),
+    "input_utilisation": ("input, mean", "{:.1%}", 1.0),
+    "output_utilisation": ("output, mean", "{:.1%}", 1.0),
+    "busy_brokers": ("busy brokers", "{:.0f}", 1.0),
 }
 
 
@@ -44,17 +44,18 @@ def figures_table(report: RehearsalReport) -> Table:
         table.add_column(name, justify="right")
     for outcome in report.outcomes:
         table.add_column(outcome.change, justify="right")
-    for field, (name, form) in ROWS.items():
-        cells = [form.format(getattr(report.measured, field))]
-        cells.append(form.format(getattr(report.before, field)))
+    for field, (name, form, factor) in ROWS.items():
+        cells = [
+            form.format(factor * getattr(each, field)) for each in (report.measured, report.before)
+        ]
         cells.append(percent(report.error[field]))
         for outcome in report.outcomes:
-            value = form.format(getattr(outcome.after, field))
+            value = form.format(factor * getattr(outcome.after, field))
             cells.append(f"{value}  {percent(outcome.difference[field])}")
         table.add_row(name, *cells)
     if report.outcomes:
         moves = [str(outcome.moves) for outcome in report.outcomes]
-        table.add_row("clients that move", "", "", "", *moves)
+        table.add_row("clients to move", "", "", "", *moves)
         links = [str(outcome.new_links) for outcome in report.outcomes]
         table.add_row("new links", "", "", "", *links)
     return table

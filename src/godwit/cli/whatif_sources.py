@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ from godwit.rehearsal.taking_snapshots import SnapshotSource, SnapshotTimes, tak
 from godwit.runtime.settings import NetworkSettings, load_network
 
 SILENT = "silent"
+#: How often, and how many times, a coordinator is asked that does not know all brokers yet.
+LOOK_S, LOOKS = 0.5, 20
 
 
 def read_snapshot(path: Path) -> NetworkSnapshot:
@@ -93,7 +96,7 @@ async def _brokers(urls: Sequence[str], secret: str) -> dict[str, str]:
     """The HTTP address of each broker that a coordinator, or brokers, know of."""
     found: dict[str, str] = {}
     for url in urls:
-        view = await _view(url, secret)
+        view = await _complete_view(url, secret)
         for each in view.brokers:
             if each.account is None or each.state == SILENT:
                 raise UsageError(f"broker {each.broker} does not answer: wait until it is back")
@@ -101,6 +104,16 @@ async def _brokers(urls: Sequence[str], secret: str) -> dict[str, str]:
                 raise UsageError(f"broker {each.broker} has no `http` in its network file")
             found[each.broker] = each.account.http or url
     return found
+
+
+async def _complete_view(url: str, secret: str) -> NetworkView:
+    """A broker that has just come is known before it has said anything: wait a moment."""
+    for _ in range(LOOKS):
+        view = await _view(url, secret)
+        if all(each.account is not None for each in view.brokers):
+            break
+        await asyncio.sleep(LOOK_S)
+    return view
 
 
 async def _view(url: str, secret: str) -> NetworkView:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from godwit.rehearsal.network_snapshot import BrokerReading, DelayFigures, MeasuredInterval
+from godwit.rehearsal.network_snapshot import DelayFigures, LoadReading, MeasuredInterval
 
 #: What a gain can be of: less is better in all of them.
 Objective: TypeAlias = Literal["messages", "bytes", "load", "delay", "hops", "brokers"]
@@ -36,7 +36,7 @@ class NetworkFigures(msgspec.Struct, frozen=True, kw_only=True):
     busy_brokers: int
     """Those that take in publications."""
 
-    brokers: dict[str, BrokerReading]
+    brokers: dict[str, LoadReading]
 
     def of(self, objective: Objective) -> float:
         return {
@@ -58,7 +58,7 @@ COMPARED = (
 
 
 def figures_of(
-    brokers: Mapping[str, BrokerReading],
+    brokers: Mapping[str, LoadReading],
     *,
     deliveries_per_s: float,
     hops: float,

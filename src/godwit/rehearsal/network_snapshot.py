@@ -64,7 +64,7 @@ class SnapshotBroker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """It sends no more than that; others only measure their use of it."""
 
 
-class BrokerReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LoadReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The load of a broker, as it measured it."""
 
     publications_per_s: NotNegative = 0.0
@@ -84,7 +84,7 @@ class DelayFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasuredInterval(msgspec.Struct, frozen=True, kw_only=True):
-    brokers: dict[str, BrokerReading]
+    brokers: dict[str, LoadReading]
     deliveries_per_s: NotNegative
     hops: NotNegative
     """Mean of all deliveries."""

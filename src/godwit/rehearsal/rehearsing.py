@@ -38,7 +38,7 @@ from godwit.rehearsal.network_figures import (
     measured_figures,
     relative,
 )
-from godwit.rehearsal.network_snapshot import BrokerReading, NetworkSnapshot, SnapshotClient
+from godwit.rehearsal.network_snapshot import LoadReading, NetworkSnapshot, SnapshotClient
 from godwit.rehearsal.rehearsed_network import RehearsedNetwork, RunCounts, simulated
 from godwit.simulation.resources import LinkOptions
 from godwit.simulation.simulator import no_modules
@@ -312,7 +312,7 @@ def _figures(
     for name in network.topology.brokers:
         per_s = counts.handled[name] / period_s
         bytes_s = counts.bytes_out[name] / period_s
-        readings[name] = BrokerReading(
+        readings[name] = LoadReading(
             publications_per_s=per_s,
             matching_delay_s=delays_s[name],
             input_utilisation=per_s * delays_s[name],

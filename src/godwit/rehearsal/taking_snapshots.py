@@ -29,14 +29,14 @@ from godwit.client import Client, connect
 from godwit.client.croc_client import gather
 from godwit.content.filters import Filter
 from godwit.content.messages import Publication
-from godwit.errors import GodwitError, UsageError
+from godwit.errors import GodwitError, UnreachableError, UsageError
 from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
 from godwit.policies.allocation.gathered import Gathered
 from godwit.policies.offload.settings import BalancingSettings
 from godwit.policies.placement.settings import PlacementSettings
 from godwit.rehearsal.network_snapshot import (
-    BrokerReading,
+    LoadReading,
     MeasuredInterval,
     NetworkSnapshot,
     SampledAdvertisement,
@@ -278,8 +278,8 @@ def _client(entry: TableEntryView) -> str:
     return entry.hop.removeprefix(CLIENT) if entry.hop.startswith(CLIENT) else ""
 
 
-def _reading(accounts: Sequence[BrokerAccount]) -> BrokerReading:
-    return BrokerReading(
+def _reading(accounts: Sequence[BrokerAccount]) -> LoadReading:
+    return LoadReading(
         publications_per_s=fmean(each.publications_per_s for each in accounts),
         matching_delay_s=fmean(each.matching_delay_s or 0.0 for each in accounts),
         input_utilisation=fmean(each.input_utilisation or 0.0 for each in accounts),
@@ -329,7 +329,13 @@ async def _sampler(
     async with connect(url) as client:
         client.on_publication = see
         async with client.subscribe(*filters, local_only=True) as events:
-            await events.in_effect()
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    await events.in_effect()
+            except TimeoutError:
+                raise UnreachableError(
+                    f"broker {broker} at {url} does not answer a subscription"
+                ) from None
 
             async def take() -> None:
                 async for _ in events:
@@ -343,7 +349,9 @@ async def _sampler(
                 await asyncio.gather(taking, return_exceptions=True)
         # Its answer is behind the last publication.  A connection that is closed with something
         # unread in it is reset, and the broker would not read the goodbye.
-        await client.status()
+        with contextlib.suppress(TimeoutError, GodwitError):
+            async with asyncio.timeout(ANSWER_S):
+                await client.status()
 
 
 def front_filters(texts: Iterable[str]) -> list[Filter]:

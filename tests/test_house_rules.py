@@ -68,6 +68,11 @@ PURE_MODULES = {
     "http/operations.py",
     "protocol/frames.py",
     "protocol/stream.py",
+    "rehearsal/calibration.py",
+    "rehearsal/changes_to_try.py",
+    "rehearsal/network_figures.py",
+    "rehearsal/network_snapshot.py",
+    "rehearsal/traffic_sample.py",
     "sharing/rates.py",
     "sharing/shared_subscriptions.py",
 }

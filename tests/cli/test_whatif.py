@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import Result
 from tests.rehearsal.scenes import snapshot
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
-from godwit.cli import app
+from godwit.api.network_api import ChangeKind, ChangeRequest
+from godwit.cli import app, croc_apply, whatif_sources
 from godwit.cli.gain_gate import percentage
 from godwit.errors import UsageError
-from godwit.rehearsal.network_snapshot import decode_snapshot
+from godwit.rehearsal.network_snapshot import NetworkSnapshot, decode_snapshot
 
 
 def run(*arguments: str) -> Result:
@@ -123,3 +123,42 @@ def test_gains(text: str, value: float) -> None:
 def test_what_is_not_a_gain(text: str) -> None:
     with pytest.raises(UsageError, match="is not a gain"):
         percentage(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "is_applied"),
+    [
+        (("--require-gain", "60%"), 0, True),
+        (("--require-gain", "70%"), 1, False),
+        (("--rehearse",), 0, True),
+    ],
+)
+def test_a_plan_is_applied_only_if_its_rehearsal_gains_enough(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    code: int,
+    is_applied: bool,
+) -> None:
+    """Everyone at B1: two thirds of the messages are gone."""
+    plan = tmp_path / "plan.json"
+    homes = dict.fromkeys(("paul", "bob", "carol", "dave"), "B1")
+    plan.write_text(json.dumps({"links": [], "root": "B1", "clients": homes}))
+    applied: list[ChangeRequest] = []
+    asked: list[object] = []
+
+    def take(where: list[str], *_: object) -> NetworkSnapshot:
+        asked.append(where)
+        return snapshot()
+
+    def record(request: ChangeRequest, *_: object, **_facts: object) -> None:
+        applied.append(request)
+
+    monkeypatch.setattr(whatif_sources, "live_snapshot", take)
+    monkeypatch.setattr(croc_apply, "change_network", record)
+    at = "http://127.0.0.1:1"
+    result = CliRunner().invoke(app, ["croc", "apply", str(plan), "--at", at, *options])
+    assert result.exit_code == code, result.output
+    assert "gain of messages +66.7%" in result.output
+    assert asked == [[at]]
+    assert [request.kind for request in applied] == [ChangeKind.ALLOCATE] * is_applied

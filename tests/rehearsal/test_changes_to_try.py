@@ -68,6 +68,12 @@ def test_neighbours_of_a_broker_that_is_gone_are_linked_with_the_one_with_most_l
     assert found.new_links == 1
 
 
+def test_a_broker_in_the_middle_leaves_a_star_around_its_best_linked_neighbour() -> None:
+    links = (("B1", "B2"), ("B1", "B3"), ("B1", "B4"), ("B3", "B5"))
+    found = changed(snapshot(links=links), change("without=B1"))
+    assert found.topology.links == {("B2", "B3"), ("B3", "B4"), ("B3", "B5")}
+
+
 def test_clients_of_a_broker_that_is_gone_go_where_the_fewest_are() -> None:
     found = homes("without=B4", ("a", "B1"), ("b", "B2"), ("c", "B4"), ("d", "B4"))
     assert found == {"a": "B1", "b": "B2", "c": "B3", "d": "B1"}

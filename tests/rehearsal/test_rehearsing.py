@@ -97,6 +97,21 @@ def test_a_plan_that_brings_everyone_to_one_broker() -> None:
     assert not is_enough(found, 0.7)
 
 
+def test_a_broker_that_makes_more_copies_is_slower() -> None:
+    """Copies for each message are 1, 1.5 and 2, measured delays 3, 3.5 and 4 ms: 1 ms a copy."""
+    delays_s = {"B1": 0.003, "B2": 0.0035, "B3": 0.004}
+    brokers = {
+        name: msgspec.structs.replace(each, matching_delay_s=delays_s[name])
+        for name, each in MEASURED.brokers.items()
+    }
+    first = msgspec.structs.replace(MEASURED, brokers=brokers)
+    plan = PlanToApply(links=[], root="B1", clients=dict.fromkeys(["bob", "carol", "dave"], "B1"))
+    _, found = rehearsed(RehearsedChange(text="plan", plan=plan), snapshot(first=first))
+    after = found.after.brokers["B1"]
+    assert after.matching_delay_s == pytest.approx(0.002 + 2.5 * 0.001, rel=0.02)
+    assert after.input_utilisation == pytest.approx(10 * 0.0045, rel=0.02)
+
+
 def test_a_gain_within_the_error_is_not_certain() -> None:
     """W2: measured were 12 messages a second, simulated are 10, and 9.5 would be a gain of 5%."""
     second = interval(

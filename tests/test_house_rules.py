@@ -35,7 +35,7 @@ STOREYS = {
         "datacluster.datasets", "datacluster.channels", "datacluster",
         "coordinator",
     ),
-    "laboratory": ("lab", "testing", "demos", "experiments"),
+    "laboratory": ("rehearsal", "lab", "testing", "demos", "experiments"),
     "front": ("web", "cli", "__init__", "__main__"),
 }  # fmt: skip
 ORDER = [package for packages in STOREYS.values() for package in packages]
@@ -67,6 +67,11 @@ PURE_MODULES = {
     "http/operations.py",
     "protocol/frames.py",
     "protocol/stream.py",
+    "rehearsal/calibration.py",
+    "rehearsal/changes_to_try.py",
+    "rehearsal/network_figures.py",
+    "rehearsal/network_snapshot.py",
+    "rehearsal/traffic_sample.py",
     "sharing/rates.py",
     "sharing/shared_subscriptions.py",
 }

@@ -120,6 +120,12 @@ class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     input_bytes_per_s: float = 0.0
     output_bytes_per_s: float = 0.0
     output_bandwidth_bytes_s: float = 0.0
+    limits_output: bool = False
+    """It sends no more than that."""
+
+    load_window_s: float = 10.0
+    """These figures are of the last complete window of this length."""
+
     input_utilisation: Figure = 0.0
     output_utilisation: Figure = 0.0
     matching_delay_s: Figure = 0.0

@@ -32,6 +32,8 @@ class WhichSubscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Only those of clients of this broker."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MAX)] = 200
+    skip: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Without the first ones: for long tables, page by page."""
 
 
 class TableEntryView(msgspec.Struct, frozen=True, kw_only=True):

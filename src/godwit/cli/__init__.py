@@ -14,6 +14,11 @@ load_balancing.py  balancing show|pause|resume|abort
 croc.py            croc gather|plan
 croc_apply.py      croc apply
 croc_large.py      plans on Spark
+whatif.py          whatif
+whatif_sources.py  a network for it: running, or from a file
+whatif_report.py   a rehearsal as tables
+whatif_picture.py  a rehearsal as a picture
+gain_gate.py       apply only what has gained enough in a rehearsal
 croc_sources.py    profiles from a file, a running network or a trace
 croc_report.py     a plan as text
 croc_picture.py    a plan as a picture

@@ -11,6 +11,7 @@ import typer
 import uvloop
 
 from godwit.api.network_api import ChangeKind, ChangeRequest
+from godwit.cli.gain_gate import GainOf, Rehearse, RequireGain, rehearse_before
 from godwit.cli.network_commands import (
     LISTEN,
     At,
@@ -43,6 +44,9 @@ def apply(
             help="A network file (TOML), or a plan (JSON) of `godwit croc plan --json`."
         ),
     ],
+    rehearse: Rehearse = False,
+    require_gain: RequireGain = "",
+    gain_of: GainOf = "messages",
     dry_run: DryRun = False,
     reason: Reason = "",
     within_s: WithinS = 60.0,
@@ -57,10 +61,16 @@ def apply(
     and let them leave.  Write the new links into the network file as well, for the next start.
     """
     brokers = uvloop.run(all_brokers(at, secret))
+    links = links_of(file, brokers)
+    if rehearse or require_gain:
+        from godwit.rehearsal.changes_to_try import RehearsedChange  # noqa: PLC0415  Simulator.
+
+        change = RehearsedChange(text=str(file), links=links)
+        rehearse_before(change, at, secret, require_gain, gain_of)
     request = ChangeRequest(
         kind=ChangeKind.RESHAPE,
         brokers=brokers,
-        links=links_of(file, brokers),
+        links=links,
         dry_run=dry_run,
         reason=reason,
         within_s=within_s,

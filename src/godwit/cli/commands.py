@@ -21,6 +21,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "network_plan": ("network",),  # And network_commands.py, and applying.py.
         "load_balancing": ("balancing",),
         "croc_apply": ("croc",),  # It adds `apply` to those of croc.py.
+        "whatif": ("whatif",),
     },
     "Publish and subscribe": {"pubsub": ("sub", "pub", "adv", "explain"), "why": ("why",)},
     "Coordinator": {"coordinator": ("coordinator", "brokers"), "moves": ("move", "drain")},

@@ -10,6 +10,7 @@ import typer
 
 from godwit.api.plan_requests import PlanToApply, request_of
 from godwit.cli.croc import croc
+from godwit.cli.gain_gate import GainOf, Rehearse, RequireGain, rehearse_before
 from godwit.cli.network_commands import (
     LISTEN,
     At,
@@ -33,6 +34,9 @@ def apply(
     keep: Annotated[
         bool, typer.Option("--keep", help="Brokers that are not needed run on, without clients.")
     ] = False,
+    rehearse: Rehearse = False,
+    require_gain: RequireGain = "",
+    gain_of: GainOf = "messages",
     per_s: PerS = None,
     dry_run: DryRun = False,
     reason: Reason = "",
@@ -47,10 +51,16 @@ def apply(
 
     Brokers that the plan needs are started, if they do not run; the network gets the plan's tree;
     clients move, at a limited rate; brokers that are not needed stop.  The exit code is 1 if not
-    all of it was done.
+    all of it was done, or a rehearsal has gained too little: then nothing is.
     """
+    planned = read_plan(plan)
+    if rehearse or require_gain:
+        from godwit.rehearsal.changes_to_try import RehearsedChange  # noqa: PLC0415  Simulator.
+
+        change = RehearsedChange(text=str(plan), plan=planned)
+        rehearse_before(change, at, secret, require_gain, gain_of)
     request = request_of(
-        read_plan(plan), keeps=keep, per_s=per_s, dry_run=dry_run, reason=reason,
+        planned, keeps=keep, per_s=per_s, dry_run=dry_run, reason=reason,
         give_up_s=give_up_s, within_s=within_s, take_over=take_over,
     )  # fmt: skip
     change_network(request, at, secret, json=json)

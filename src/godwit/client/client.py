@@ -367,8 +367,11 @@ class Client:
 
     # -- subscribing ---------------------------------------------------------------------------
 
-    def subscribe(self, *filters: str | Filter) -> Events:
+    def subscribe(self, *filters: str | Filter, local_only: bool = False) -> Events:
         """What any of the filters matches, each publication once.
+
+        With `local_only`, only what passes the broker of this client anyway: no other broker learns
+        of the subscription.
 
         To be entered with `async with`, or iterated as it is; see `Events`.  Publications of other
         clients only: a client does not receive its own.
@@ -379,7 +382,7 @@ class Client:
         parsed = tuple(map(_parsed, filters))
         for filter in parsed:  # Before the broker is asked for the first of them.
             check_askable(filter)
-        return Events(self._dispatch, parsed)
+        return Events(self._dispatch, parsed, local_only=local_only)
 
     def subscribe_channel(self, channel: str, /, **arguments: Value) -> ChannelEvents:
         """The results of a channel for these arguments; to be used like `subscribe`."""

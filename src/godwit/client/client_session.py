@@ -151,9 +151,9 @@ class ClientSession(StreamEndpoint):
             self._requests.withdraw(advertised)
             self._release_held()
 
-    def subscribe(self, filter: Filter) -> SubscriptionId:
+    def subscribe(self, filter: Filter, *, local_only: bool = False) -> SubscriptionId:
         check_askable(filter)
-        subscribed = self._holdings.subscribe(filter)
+        subscribed = self._holdings.subscribe(filter, local_only=local_only)
         self._requests.ask(subscribed)
         return subscribed.id
 

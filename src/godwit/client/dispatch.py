@@ -50,9 +50,9 @@ class EventDispatch:
 
     # -- called by events ----------------------------------------------------------------------
 
-    def begin(self, filters: tuple[Filter, ...]) -> FilterQueue:
+    def begin(self, filters: tuple[Filter, ...], *, local_only: bool = False) -> FilterQueue:
         self._client.check_open()
-        ids = tuple(map(self._session.subscribe, filters))
+        ids = tuple(self._session.subscribe(each, local_only=local_only) for each in filters)
         queue = FilterQueue(filters, ids)
         for id, filter in zip(ids, filters, strict=True):
             self._queues[id] = queue

@@ -101,12 +101,15 @@ class Events(EventIterator[Event]):
 
     _queue: FilterQueue | None
 
-    def __init__(self, dispatch: EventDispatch, filters: tuple[Filter, ...]) -> None:
+    def __init__(
+        self, dispatch: EventDispatch, filters: tuple[Filter, ...], *, local_only: bool = False
+    ) -> None:
         super().__init__(dispatch)
         self.filters = filters
+        self._local_only = local_only
 
     def _subscribe(self) -> FilterQueue:
-        return self._dispatch.begin(self.filters)
+        return self._dispatch.begin(self.filters, local_only=self._local_only)
 
     @property
     def ids(self) -> tuple[SubscriptionId, ...]:

@@ -105,6 +105,8 @@ class BrokerOrders:
             input_bytes_per_s=load.bytes_in_per_s,
             output_bytes_per_s=load.bytes_out_per_s,
             output_bandwidth_bytes_s=node.meters.output_bandwidth_bytes_s,
+            limits_output=node.limiter is not None,
+            load_window_s=node.limits.load_window_s,
             input_utilisation=_finite(load.input_utilisation),
             output_utilisation=_finite(load.output_utilisation),
             matching_delay_s=_finite(load.matching_delay_s),

@@ -45,10 +45,11 @@ def routing_operations(orders: BrokerOrders) -> list[Served]:
         announced = await _views(
             request, tables.advertised, tables.advertisements, tables.announcing
         )
+        page = slice(request.skip, request.skip + request.limit)
         return SubscriptionPage(
             broker=node.name,
-            subscriptions=found[: request.limit],
-            advertisements=announced[: request.limit],
+            subscriptions=found[page],
+            advertisements=announced[page],
             found=len(found),
         )
 

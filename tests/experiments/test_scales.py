@@ -23,6 +23,7 @@ NOT_MEASURED = {
     ("balance-global", "small"): {"L35"},
     ("allocation-homogeneous", "small"): {"R8 equal", "R14"},
     ("allocation-heterogeneous", "small"): {"R8 unequal", "R30 unequal, PAIRWISE-N"},
+    ("mesh-paths", "small"): {"P1 120", "P1 250"},
     ("press-accuracy", "small"): {"L27 Ir", "L27 Or", "L27 d", "L29", "L29 sessions"},
 }  # fmt: skip
 

@@ -100,8 +100,7 @@ class MeshRouting(TreeRouting):
             found[hop] = None
         if not publication.is_control and chosen:
             self.traffic[anchors] += 1
-            for hop in chosen:
-                self.copies.send(publication.publisher, hop, self.forwarding.direction(hop))
+            self.copies.send(publication.publisher, chosen, self.mom.directions)
         return found
 
     def preview(
@@ -189,8 +188,7 @@ class MeshRouting(TreeRouting):
         if fwd is None:
             fwd = self.forwarding.decide(anchors, ForwardingStrategy.S0)
         hops = [hop for hop in self.forwarding.hops(fwd) if hop != lost]
-        for hop in hops:
-            self.copies.send(publication.publisher, hop, self.forwarding.direction(hop))
+        self.copies.send(publication.publisher, hops, self.mom.directions)
         return hops
 
     # -- subscriptions -------------------------------------------------------------------------
@@ -341,6 +339,11 @@ class MeshRouting(TreeRouting):
     def recovered(self) -> Answers:
         answers = super().recovered()
         return [*self._tell_neighbourhood(), *answers]
+
+    def change_settings(self, settings: MeshSettings) -> None:
+        """Strategy, order and thresholds change at once; the map stays as it is."""
+        assert settings.delta == self.settings.delta, "brokers have told maps of the old delta"
+        self.settings = settings
 
     def want_soft_links(self, brokers: Iterable[str]) -> Answers:
         """The soft links that a policy wants; what cannot be one is left out (X3)."""

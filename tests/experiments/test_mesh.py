@@ -102,9 +102,11 @@ def values(dataset: str, strategy: str) -> dict[str, float]:
 
 def results(name: str, change: dict[str, float] | None = None, **where: object) -> Results:
     """Numbers that fulfil every claim, but for a change in some cases."""
-    scale = EXPERIMENTS[name].scales["paper"]
+    scales = EXPERIMENTS[name].scales
     found = []
-    for case in (*scale.cases, *scale.once):
+    for case in (
+        case for each in ("paper", "large") if each in scales for case in scales[each].cases
+    ):
         applies = all(case[parameter] == value for parameter, value in where.items())
         of_case = values(str(case["dataset"]), str(case["strategy"]))
         found.append(Measured(case, 1, {**of_case, **((change or {}) if applies else {})}))

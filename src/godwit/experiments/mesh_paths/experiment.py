@@ -19,11 +19,8 @@ EXPERIMENT = Experiment(
     setup=SETUP,
     scales={
         "small": Scale(cases(31, 300, ("DT1", "DT2"), STRATEGIES), seeds=1),
-        "paper": Scale(
-            cases(120, 1_200, ("DT1", "DT2"), STRATEGIES),
-            seeds=1,
-            once=cases(250, 1_200, ("DT1",), ("S2",)),
-        ),
+        "paper": Scale(cases(120, 1_200, ("DT1", "DT2"), STRATEGIES), seeds=1),
+        "large": Scale(cases(250, 1_200, ("DT1",), ("S2",)), seeds=1),
     },
     run=run,
     measure=measure,

@@ -38,6 +38,7 @@ from msgspec.structs import replace
 from godwit.broker.effects import Send
 from godwit.broker.routing import Answer, Confirm, Place
 from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Neighbour
+from godwit.content.filters import Filter
 from godwit.content.mesh_messages import MeshMessage, Neighbourhood, QuiescenceWave
 from godwit.content.messages import Paused, Publication, RoutingMessage, Subscription, Sweep
 from godwit.overlay.mesh.anchors import anchor_for_neighbour
@@ -393,6 +394,16 @@ class MeshRouting(TreeRouting):
         """The sets of anchors of the publications since the last time, and how often each came."""
         found = [(self.forwarding.anchor_names(key), n) for key, n in self.traffic.items()]
         self.traffic.clear()
+        return found
+
+    def working_subscriptions(self) -> dict[str, list[Filter]]:
+        """The paper's WST: filters, by the linked broker that stands for their anchor."""
+        found: dict[str, list[Filter]] = {}
+        substitutes, brokers = self.forwarding.wom.substitutes, self.forwarding.wom.brokers
+        for entry in self._interests:
+            if isinstance(entry.toward, Neighbour) and not entry.is_control:
+                link = brokers[substitutes[entry.toward.name].bit_length() - 1]
+                found.setdefault(link, []).append(entry.subscription.filter)
         return found
 
     def check(self) -> None:

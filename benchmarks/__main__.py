@@ -16,6 +16,7 @@ from benchmarks import (
     forwarding,
     ingest,
     matching,
+    mesh,
     offload,
     placement,
     planning,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "planning": planning.rows,
     "profiling": profiling.rows,
     "allocation": allocation.rows,
+    "mesh": mesh.rows,
     "ingest": ingest.rows,
     "channels": channels.rows,
 }

@@ -11,7 +11,7 @@ from godwit.lab.runner import planned
 from godwit.lab.summary import summarise
 
 #: Claims about what the small scale does not have: other sizes and fan-outs, X = 2, live runs,
-#: the heterogeneous cluster and PlanetLab, 80 brokers.
+#: the heterogeneous cluster and PlanetLab, 80 brokers; of a mesh, 120 and 250 brokers.
 NOT_MEASURED = {
     ("grape-enterprise", "small"): {
         "G10", "G11", "G17 trends", "G17 reductions", "G17 times", "G21 GRAPE", "G23",
@@ -23,6 +23,9 @@ NOT_MEASURED = {
     ("balance-global", "small"): {"L35"},
     ("allocation-homogeneous", "small"): {"R8 equal", "R14"},
     ("allocation-heterogeneous", "small"): {"R8 unequal", "R30 unequal, PAIRWISE-N"},
+    ("mesh-paths", "small"): {"P1 120", "P1 250"},
+    ("mesh-paths", "paper"): {"P1 250"},
+    ("mesh-paths", "large"): {"P1 120", "P2", "P2 SH", "P3", "P8 S1", "P8 S2", "P8 SH"},
     ("press-accuracy", "small"): {"L27 Ir", "L27 Or", "L27 d", "L29", "L29 sessions"},
 }  # fmt: skip
 

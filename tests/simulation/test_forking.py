@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, Pipe
 
 import pytest
 
@@ -66,6 +69,25 @@ def test_every_branch_starts_from_the_same_network() -> None:
     assert simulator.now_s == 6.0, "the parent has not moved"
     assert not Counter.started
     assert _finish(simulator, statistics) == straight, "and can go on"
+
+
+def _in_a_worker(sender: Connection) -> None:
+    sender.send(fork(SCENARIO.build(seed=1), {"branch": lambda simulator: simulator.now_s}))
+
+
+def test_a_worker_of_the_laboratory_may_fork() -> None:
+    """Such workers are daemons, whose children `multiprocessing` refuses to start."""
+    receiver, sender = Pipe(duplex=False)
+    worker = get_context("fork").Process(target=_in_a_worker, args=(sender,), daemon=True)
+    worker.start()
+    sender.close()
+    assert receiver.recv() == {"branch": 0.0}
+    worker.join()
+
+
+def test_a_branch_whose_process_dies_is_named() -> None:
+    with pytest.raises(BranchError, match="branch bad: its process died, exit 3"):
+        fork(SCENARIO.build(seed=1), {"bad": lambda _: os._exit(3)})
 
 
 def test_a_branch_that_fails_says_which_and_why() -> None:

@@ -29,6 +29,10 @@ allocation_capacity/      which capacity of brokers explains which claim
 cram_closeness/           the metric by which CRAM clusters
 cram_vectors/             how long bit vectors must be
 cram_cost/                what making a plan costs
+mesh/                what the next three, about the mesh overlay, share
+mesh_paths/          how many paths there are, how long publications travel
+mesh_forwarders/     brokers that only forward, and traffic
+mesh_cost/           what more links cost a broker
 watched.py           a simulation with a trace and the oracle, as most experiments run theirs
 
 In each folder: experiment.py is the declaration, runs.py plays a case and leaves a trace,
@@ -63,6 +67,9 @@ from godwit.experiments import (
     grape_enterprise,
     grape_random,
     grape_weights,
+    mesh_cost,
+    mesh_forwarders,
+    mesh_paths,
     offload_cost,
     placement_sampling,
     press_accuracy,
@@ -99,5 +106,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         cram_closeness,
         cram_vectors,
         cram_cost,
+        mesh_paths,
+        mesh_forwarders,
+        mesh_cost,
     )
 }

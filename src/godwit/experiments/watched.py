@@ -64,10 +64,20 @@ def run_watched(
         watching = oracle if checked_every == 1 else Sampling(oracle, checked_every)
         simulator = build((tracing, watching))
         tracing.read_gauges(simulator, every_s=gauges_every_s)
-        simulator.run(until_s=until_s)
-        while any(node.waiting for node in simulator.brokers.values()):
-            simulator.run(until_s=simulator.now_s + LINKS_S)
+        run_to_the_end(simulator, until_s=until_s)
+    judge(simulator, oracle)
+
+
+def run_to_the_end(simulator: Simulator, *, until_s: float) -> None:
+    """Run until then, and on until all queues are empty."""
+    simulator.run(until_s=until_s)
+    while any(node.waiting for node in simulator.brokers.values()):
         simulator.run(until_s=simulator.now_s + LINKS_S)
+    simulator.run(until_s=simulator.now_s + LINKS_S)
+
+
+def judge(simulator: Simulator, oracle: Oracle) -> None:
+    """An error if the run was not as brokers promise."""
     oracle.finish(simulator.now_s)
     wrong = "; ".join(map(str, oracle.violations[:3]))
     assert oracle.is_satisfied, f"{oracle.violation_count} violations: {wrong}"

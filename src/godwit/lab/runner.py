@@ -116,6 +116,7 @@ class _Runner:
     def run(self, todo: Sequence[PlannedRun]) -> None:
         alone = [run for run in todo if self._experiment.alone(run.case)]
         together = [run for run in todo if run not in alone]
+        together.sort(key=lambda run: run.seed)  # Cases of a seed may have their set-up in common.
         self._measuring.start()
         try:
             played: list[PlannedRun] = []

@@ -13,12 +13,15 @@ pickled.  POSIX only.
 
 from __future__ import annotations
 
-import multiprocessing
+import gc
+import os
+import signal
+import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, NoReturn, TypeVar
 
 from godwit.errors import GodwitError
 from godwit.simulation.simulator import Simulator
@@ -34,47 +37,81 @@ def fork(
     simulator: Simulator, branches: Mapping[str, Callable[[Simulator], T]], *, jobs: int = 1
 ) -> dict[str, T]:
     """Run every branch on a copy of `simulator`, `jobs` at a time; return results by name."""
-    context = multiprocessing.get_context("fork")
     results: dict[str, T] = {}
     waiting = dict(branches)
-    running: dict[str, tuple[BaseProcess, Connection]] = {}
+    running: dict[str, _Child] = {}
+    gc.freeze()  # A collection in a branch would touch, and so copy, all that is shared.
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 name = next(iter(waiting))
-                receiver, sender = context.Pipe(duplex=False)
-                child = context.Process(
-                    target=_run, args=(waiting.pop(name), simulator, sender), daemon=True
-                )
-                child.start()
-                sender.close()
-                running[name] = child, receiver
+                running[name] = _Child(waiting.pop(name), simulator)
             name = next(iter(running))
-            results[name] = _result(name, *running[name])
-            del running[name]
+            results[name] = running.pop(name).result(name)
     finally:
-        for process, _ in running.values():
-            process.terminate()
-            process.join()
+        gc.unfreeze()
+        for child in running.values():
+            child.end()
     return {name: results[name] for name in branches}
 
 
-def _run(branch: Callable[[Simulator], T], simulator: Simulator, sender: Connection) -> None:
-    try:
-        sender.send((True, branch(simulator)))
-    except Exception:  # noqa: BLE001  The parent raises it.
-        sender.send((False, traceback.format_exc()))
-    finally:
+class _Child:
+    """One branch in its process.
+
+    Not a process of `multiprocessing`: workers of the laboratory are daemons, which may have none.
+    """
+
+    def __init__(self, branch: Callable[[Simulator], object], simulator: Simulator) -> None:
+        self._receiver, sender = Pipe(duplex=False)
+        leash, self._leash = os.pipe()
+        self._pid = os.fork()
+        if not self._pid:
+            os.close(self._leash)
+            self._receiver.close()
+            threading.Thread(target=_end_with_parent, args=(leash,), daemon=True).start()
+            _run(branch, simulator, sender)
+        os.close(leash)
         sender.close()
 
+    def result(self, name: str) -> Any:
+        try:
+            is_done, result = self._receiver.recv()
+        except EOFError:
+            status = os.waitstatus_to_exitcode(self._wait())
+            raise BranchError(f"branch {name}: its process died, exit {status}") from None
+        self._wait()
+        if not is_done:
+            raise BranchError(f"branch {name} failed:\n{result}")
+        return result
 
-def _result(name: str, process: BaseProcess, receiver: Connection) -> Any:
+    def _wait(self) -> int:
+        _, status = os.waitpid(self._pid, 0)
+        os.close(self._leash)
+        self._receiver.close()
+        return status
+
+    def end(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+        self._wait()
+
+
+def _run(
+    branch: Callable[[Simulator], object], simulator: Simulator, sender: Connection
+) -> NoReturn:
+    """In the child: it ends here, whatever the branch does."""
     try:
-        is_done, result = receiver.recv()
-    except EOFError:
-        process.join()
-        raise BranchError(f"branch {name}: its process died, exit {process.exitcode}") from None
-    process.join()
-    if not is_done:
-        raise BranchError(f"branch {name} failed:\n{result}")
-    return result
+        try:
+            sender.send((True, branch(simulator)))
+        except Exception:  # noqa: BLE001  The parent raises it.
+            sender.send((False, traceback.format_exc()))
+        sender.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(0)
+
+
+def _end_with_parent(leash: int) -> None:
+    """The other end is closed when the parent is gone."""
+    os.read(leash, 1)
+    os._exit(1)

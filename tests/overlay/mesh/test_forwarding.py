@@ -10,10 +10,16 @@ from tests.overlay.mesh.maps import learnt_maps, tree_of
 from godwit.broker.stimuli import Neighbour
 from godwit.overlay.mesh.forwarding import Forwarding
 from godwit.overlay.mesh.strategies import ForwardingStrategy
-from godwit.overlay.mesh.unsettled_copies import Unsettled, UnsettledCopies
+from godwit.overlay.mesh.unsettled_copies import (
+    PUBLISHERS_KEPT,
+    Unsettled,
+    UnsettledCopies,
+)
 
 TREE = tree_of(["A-N1", "N1-N2", "N2-N3", "A-M1"])
 N1, N2, N3, M1 = (Neighbour(name) for name in ("N1", "N2", "N3", "M1"))
+#: The primary neighbour in the direction of each.
+BY_N1 = {"N1": "N1", "N2": "N1"}
 
 
 @pytest.fixture
@@ -60,9 +66,9 @@ def test_a_link_that_is_not_used_any_more_stops_its_direction() -> None:
 
 def test_copies_are_settled_in_their_order() -> None:
     copies = UnsettledCopies()
-    copies.send("p", N1, "N1")
-    copies.send("q", N1, "N1")
-    copies.send("p", N2, "N1")
+    copies.send("p", [N1], BY_N1)
+    copies.send("q", [N1], BY_N1)
+    copies.send("p", [N2], BY_N1)
     before = copies.positions()
     assert set(copies.of("p")) == {N1, N2}
     copies.acknowledge(N1, 1)
@@ -78,6 +84,16 @@ def test_copies_are_settled_in_their_order() -> None:
 def test_publishers_without_unsettled_copies_are_forgotten() -> None:
     copies = UnsettledCopies()
     for number in range(10_000):
-        copies.send(f"p{number}", N1, "N1")
+        copies.send(f"p{number}", [N1], BY_N1)
         copies.acknowledge(N1, number)
     assert len(copies._by_publisher) < 2_000
+
+
+def test_a_publisher_that_is_new_when_others_are_forgotten_is_kept() -> None:
+    copies = UnsettledCopies()
+    for number in range(PUBLISHERS_KEPT):
+        copies.send(f"p{number}", [N1], BY_N1)
+    copies.acknowledge(N1, PUBLISHERS_KEPT)
+    copies.send("new", [N1], BY_N1)
+    assert len(copies._by_publisher) == 1
+    assert set(copies.of("new")) == {N1}

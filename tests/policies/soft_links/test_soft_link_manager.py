@@ -16,7 +16,11 @@ from godwit.overlay.mesh.mesh_routing import MeshRouting
 from godwit.overlay.mesh.mesh_settings import MeshSettings
 from godwit.overlay.topology import balanced_tree
 from godwit.policies import soft_links
-from godwit.policies.soft_links.soft_link_manager import SoftLinkManager
+from godwit.policies.soft_links.soft_link_manager import (
+    COMPLETE_EVERY,
+    EXCHANGES,
+    SoftLinkManager,
+)
 from godwit.simulation.observers import Observer
 from godwit.simulation.oracle import Oracle
 from godwit.simulation.simulator import Simulator
@@ -106,3 +110,30 @@ def test_loads_reach_brokers_within_delta_and_no_others() -> None:
     account = manager.account(0.0)
     assert account["soft"] == []
     assert set(account) == {"soft", "candidates", "gains", "round_trips_s"}
+
+
+def test_a_letter_has_what_has_changed_and_everything_now_and_then() -> None:
+    settings = MeshSettings(delta=4, period_s=PERIOD_S)
+    sizes: list[tuple[float, int]] = []
+
+    class Letters(Observer):
+        def on_handled(self, broker: str, received: Received, done_s: float) -> None:
+            if broker == "B02" and isinstance(received.message, Letter):
+                sizes.append((done_s, len(received.message.body)))
+
+    simulator = Simulator(
+        balanced_tree(15, fanout=2),
+        seed=1,
+        overlay=MeshRouting,
+        settings=settings_of(settings),
+        modules=soft_links.modules(settings),
+        observers=(Letters(),),
+    )
+    exchange_s = PERIOD_S / EXCHANGES
+    simulator.run(until_s=(COMPLETE_EVERY + 1.5) * exchange_s)
+
+    def largest(exchange: int) -> int:
+        return max(size for at_s, size in sizes if round(at_s / exchange_s) == exchange)
+
+    assert largest(COMPLETE_EVERY) < 70, "only the sender itself: no load has changed"
+    assert largest(COMPLETE_EVERY + 1) > 2 * largest(COMPLETE_EVERY), "everything"

@@ -136,7 +136,3 @@ class Forwarding:
         if found is None:
             found = self._hops[fwd] = tuple(self._links[i] for i in bits(fwd))
         return found
-
-    def direction(self, neighbour: Neighbour) -> str:
-        """The primary neighbour in the direction of a linked broker."""
-        return self._mom.directions[neighbour.name]

@@ -38,6 +38,7 @@ from msgspec.structs import replace
 from godwit.broker.effects import Send
 from godwit.broker.routing import Answer, Confirm, Place
 from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Neighbour
+from godwit.content.filters import Filter
 from godwit.content.mesh_messages import MeshMessage, Neighbourhood, QuiescenceWave
 from godwit.content.messages import Paused, Publication, RoutingMessage, Subscription, Sweep
 from godwit.overlay.mesh.anchors import anchor_for_neighbour
@@ -100,8 +101,7 @@ class MeshRouting(TreeRouting):
             found[hop] = None
         if not publication.is_control and chosen:
             self.traffic[anchors] += 1
-            for hop in chosen:
-                self.copies.send(publication.publisher, hop, self.forwarding.direction(hop))
+            self.copies.send(publication.publisher, chosen, self.mom.directions)
         return found
 
     def preview(
@@ -189,8 +189,7 @@ class MeshRouting(TreeRouting):
         if fwd is None:
             fwd = self.forwarding.decide(anchors, ForwardingStrategy.S0)
         hops = [hop for hop in self.forwarding.hops(fwd) if hop != lost]
-        for hop in hops:
-            self.copies.send(publication.publisher, hop, self.forwarding.direction(hop))
+        self.copies.send(publication.publisher, hops, self.mom.directions)
         return hops
 
     # -- subscriptions -------------------------------------------------------------------------
@@ -342,6 +341,11 @@ class MeshRouting(TreeRouting):
         answers = super().recovered()
         return [*self._tell_neighbourhood(), *answers]
 
+    def change_settings(self, settings: MeshSettings) -> None:
+        """Strategy, order and thresholds change at once; the map stays as it is."""
+        assert settings.delta == self.settings.delta, "brokers have told maps of the old delta"
+        self.settings = settings
+
     def want_soft_links(self, brokers: Iterable[str]) -> Answers:
         """The soft links that a policy wants; what cannot be one is left out (X3)."""
         primary = {link.name for link in self._links}
@@ -390,6 +394,16 @@ class MeshRouting(TreeRouting):
         """The sets of anchors of the publications since the last time, and how often each came."""
         found = [(self.forwarding.anchor_names(key), n) for key, n in self.traffic.items()]
         self.traffic.clear()
+        return found
+
+    def working_subscriptions(self) -> dict[str, list[Filter]]:
+        """The paper's WST: filters, by the linked broker that stands for their anchor."""
+        found: dict[str, list[Filter]] = {}
+        substitutes, brokers = self.forwarding.wom.substitutes, self.forwarding.wom.brokers
+        for entry in self._interests:
+            if isinstance(entry.toward, Neighbour) and not entry.is_control:
+                link = brokers[substitutes[entry.toward.name].bit_length() - 1]
+                found.setdefault(link, []).append(entry.subscription.filter)
         return found
 
     def check(self) -> None:

@@ -12,7 +12,7 @@ U1  The answered copies of a neighbour are the first ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from godwit.broker.stimuli import Neighbour
@@ -32,6 +32,9 @@ class Unsettled(NamedTuple):
     """The primary neighbour in whose direction it went."""
 
 
+_make_tuple = tuple.__new__
+
+
 class UnsettledCopies:
     def __init__(self) -> None:
         self._put: dict[Neighbour, int] = {}
@@ -43,15 +46,21 @@ class UnsettledCopies:
         """The neighbour is sent something that it will acknowledge."""
         self._put[neighbour] = self._put.get(neighbour, 0) + 1
 
-    def send(self, publisher: str, neighbour: Neighbour, direction: str) -> None:
-        """A copy of a publication goes to the neighbour."""
-        position = self._put[neighbour] = self._put.get(neighbour, 0) + 1
+    def send(
+        self, publisher: str, neighbours: Iterable[Neighbour], directions: Mapping[str, str]
+    ) -> None:
+        """Copies of a publication go to these; `directions` has the primary neighbour of each."""
         copies = self._by_publisher.get(publisher)
         if copies is None:
             copies = self._by_publisher[publisher] = {}
             if len(self._by_publisher) > self._kept:
                 self._forget_settled()
-        copies[neighbour] = Unsettled(position, direction)
+                copies = self._by_publisher[publisher] = {}  # It had none yet.
+        put = self._put
+        for neighbour in neighbours:
+            position = put[neighbour] = put.get(neighbour, 0) + 1
+            # As Unsettled(...), in half of the time: this is for every copy.
+            copies[neighbour] = _make_tuple(Unsettled, (position, directions[neighbour.name]))
 
     def _forget_settled(self) -> None:
         for publisher in list(self._by_publisher):

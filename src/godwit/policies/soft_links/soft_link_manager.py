@@ -5,6 +5,7 @@ Paper    Opportunistic multipath forwarding in content-based publish/subscribe o
 Departs  1. Loads and round trips go from neighbour to neighbour in letters, each with what the
             sender knows of its other directions within delta: two letters for each primary link and
             exchange, however many brokers are near.  What is k links away is k exchanges old.
+            A letter has what has changed since it was last told, and everything now and then.
          2. The load is the use of the output, 1 if it is saturated.
 Tested   tests/policies/soft_links/test_soft_link_manager.py
 """
@@ -33,6 +34,10 @@ from godwit.policies.soft_links.soft_link_gains import LinkGain, SoftLinkChoice
 EVALUATE, EXCHANGE = "evaluate", "exchange"
 #: Exchanges of loads in one period.
 EXCHANGES = 4
+#: In one of so many letters is everything: the neighbour may have restarted.
+COMPLETE_EVERY = 12
+#: What is told again: a load that differs by this much, a round trip by this share.
+LOAD_STEP, ROUND_TRIP_STEP = 0.05, 0.5
 #: Brokers in one letter.
 NEAR_MAX = 4_096
 
@@ -75,6 +80,9 @@ class SoftLinkManager(PolicyModule):
         self._heard: dict[Neighbour, tuple[float, float]] = {}
         """The last letter of each neighbour: when it was sent, and when it came."""
         self._round_trips_s: dict[Neighbour, float] = {}
+        self._told: dict[Neighbour, dict[str, NearLoad]] = {}
+        """What each neighbour was told last of each broker."""
+        self._exchanges = 0
         self._view: BrokerView
 
     @property
@@ -103,21 +111,30 @@ class SoftLinkManager(PolicyModule):
         return [link for link, kind in links if kind is LinkKind.PRIMARY]
 
     def _exchange(self, now_s: float) -> list[Request]:
-        mesh = self._mesh
         own = NearLoad(self._view.broker, self._load(now_s), 0.0)
+        is_complete = self._exchanges % COMPLETE_EVERY == 0
+        self._exchanges += 1
         letters: list[Request] = []
         for link in self._primary:
-            behind = [
-                near
-                for broker, near in self._near.items()
-                if broker in mesh.mom
-                and mesh.mom.distances[broker] < mesh.mom.delta
-                and mesh.mom.directions[broker] != link.name
-            ]
+            told = {} if is_complete else self._told.get(link, {})
+            behind = [near for near in self._behind(link) if _is_news(near, told.get(near.broker))]
+            near = [own, *behind][:NEAR_MAX]
+            self._told[link] = {**told, **{each.broker: each for each in near}}
             sent_s, came_s = self._heard.get(link, (0.0, now_s))
-            letter = LoadLetter(now_s, sent_s, now_s - came_s, [own, *behind][:NEAR_MAX])
+            letter = LoadLetter(now_s, sent_s, now_s - came_s, near)
             letters.append(ToNeighbour(link, msgspec.msgpack.encode(letter)))
         return letters
+
+    def _behind(self, link: Neighbour) -> list[NearLoad]:
+        """What is known of brokers that are within delta as seen from the neighbour."""
+        mom = self._mesh.mom
+        return [
+            near
+            for broker, near in self._near.items()
+            if broker in mom
+            and mom.distances[broker] < mom.delta
+            and mom.directions[broker] != link.name
+        ]
 
     def _load(self, now_s: float) -> float:
         return self._view.meters.load(now_s).output_utilisation
@@ -187,3 +204,10 @@ class SoftLinkManager(PolicyModule):
             "gains": {broker: found.gain for broker, found in self._gains.items()},
             "round_trips_s": {link.name: s for link, s in self._round_trips_s.items()},
         }
+
+
+def _is_news(near: NearLoad, told: NearLoad | None) -> bool:
+    if told is None or abs(near.load - told.load) >= LOAD_STEP:
+        return True
+    change_s = abs(near.round_trip_s - told.round_trip_s)
+    return change_s > ROUND_TRIP_STEP * told.round_trip_s

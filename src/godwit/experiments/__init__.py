@@ -29,6 +29,10 @@ allocation_capacity/      which capacity of brokers explains which claim
 cram_closeness/           the metric by which CRAM clusters
 cram_vectors/             how long bit vectors must be
 cram_cost/                what making a plan costs
+clusters/                 what the next three, about cluster-based publish/subscribe, share
+clusters_load/            clusters, a tree and a hash table
+clusters_balancing/       brokers that hand load to their mates
+clusters_optimum/         the number of clusters with the least traffic
 watched.py           a simulation with a trace and the oracle, as most experiments run theirs
 
 In each folder: experiment.py is the declaration, runs.py plays a case and leaves a trace,
@@ -56,6 +60,9 @@ from godwit.experiments import (
     balance_local,
     balance_random,
     broker_model,
+    clusters_balancing,
+    clusters_load,
+    clusters_optimum,
     covering,
     cram_closeness,
     cram_cost,
@@ -99,5 +106,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         cram_closeness,
         cram_vectors,
         cram_cost,
+        clusters_load,
+        clusters_balancing,
+        clusters_optimum,
     )
 }

@@ -55,7 +55,7 @@ publications and the same threshold.
             brokers=25, clusters=5, rate=100.0, threshold=150.0, adapting_s=40.0, seeds=1
         ),
         "paper": scale(
-            brokers=100, clusters=10, rate=100.0, threshold=150.0, adapting_s=60.0, seeds=2
+            brokers=100, clusters=10, rate=100.0, threshold=150.0, adapting_s=60.0, seeds=1
         ),
     },
     run=run,

@@ -166,7 +166,7 @@ def test_what_is_not_advertised_is_not_published(url: str) -> None:
         pytest.param(("broker", "--id", "B1", "--log-level", "loud"), "loud", id="no level"),
         pytest.param(("broker", "--id", "B1", "--link", "B2"), "B2", id="no neighbour"),
         pytest.param(
-            ("replay", "7", "--overlay", "ring"), "['clusters', 'mesh', 'tree']", id="no overlay"
+            ("replay", "7", "--overlay", "ring"), "'dht', 'mesh', 'tree'", id="no overlay"
         ),
         pytest.param(("explain", "n >> 5", "[n,1]"), "column 4", id="nothing to explain"),
     ],

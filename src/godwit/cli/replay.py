@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from godwit.errors import UsageError
-from godwit.overlay import OVERLAYS, Overlay
+from godwit.overlay import SIMULATED_OVERLAYS, Overlay
 from godwit.overlay import overlay as overlay_named
-from godwit.testing.overlay_shapes import check_is_tree, has_clusters, is_mesh
+from godwit.testing.overlay_shapes import check_is_live, check_is_tree, has_clusters, is_mesh
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
@@ -25,6 +25,8 @@ from godwit.testing.storms.cluster_storm import cluster_storm
 from godwit.testing.storms.plan_storm import plan_storm
 from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
+
+_NAMES = ", ".join(SIMULATED_OVERLAYS)
 
 
 class RandomScenario(Protocol):
@@ -55,6 +57,7 @@ def _scenario(
     if not faults and not balancing:
         run = random_moves if moves else random_run
         return lambda seed: run(seed, strategy)
+    check_is_live(strategy, "--balancing and --faults")
     if balancing and has_clusters(strategy):
         return random_steering
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
@@ -112,10 +115,10 @@ def replay(
             "--plans", help="Repeat a run in which plans are carried out while brokers fail."
         ),
     ] = False,
-    overlay: Annotated[str, typer.Option(help=f"Overlay: {', '.join(OVERLAYS)}.")] = "tree",
+    overlay: Annotated[str, typer.Option(help=f"Overlay: {_NAMES}.")] = "tree",
 ) -> None:
     """Repeat random runs of the tests and show violations.  The exit code is 1 if there are any."""
-    strategy = overlay_named(overlay)
+    strategy = overlay_named(overlay, SIMULATED_OVERLAYS)
     scenario = _scenario(
         strategy,
         moves=moves,

@@ -33,6 +33,10 @@ mesh/                what the next three, about the mesh overlay, share
 mesh_paths/          how many paths there are, how long publications travel
 mesh_forwarders/     brokers that only forward, and traffic
 mesh_cost/           what more links cost a broker
+clusters/                 what the next three, about cluster-based publish/subscribe, share
+clusters_load/            clusters, a tree and a hash table
+clusters_balancing/       brokers that hand load to their mates
+clusters_optimum/         the number of clusters with the least traffic
 watched.py           a simulation with a trace and the oracle, as most experiments run theirs
 
 In each folder: experiment.py is the declaration, runs.py plays a case and leaves a trace,
@@ -60,6 +64,9 @@ from godwit.experiments import (
     balance_local,
     balance_random,
     broker_model,
+    clusters_balancing,
+    clusters_load,
+    clusters_optimum,
     covering,
     cram_closeness,
     cram_cost,
@@ -109,5 +116,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         mesh_paths,
         mesh_forwarders,
         mesh_cost,
+        clusters_load,
+        clusters_balancing,
+        clusters_optimum,
     )
 }

@@ -6,11 +6,12 @@ link_waves.py      waves over all links, to learn what every broker knows
 link_proposals.py  which new links are taken in: none that would close a cycle
 tree/              routing in a tree, with advertisements and covering
 clusters/          routing in clusters and rings, over two links at most
+dht/               routing over a distributed hash table, a baseline for simulations
 mesh/              routing in a tree with soft links beside it, past brokers in between
 epochs/            a network that changes its shape while it runs
 
 A routing strategy is a folder, an implementation of `broker.routing.Routing`, and a line in
-OVERLAYS.
+OVERLAYS; in SIMULATED_OVERLAYS if it is only a baseline.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TypeAlias
 from godwit.broker.routing import Multipath, Place, Routing, Structured
 from godwit.errors import UsageError
 from godwit.overlay.clusters.cluster_routing import ClusterRouting
+from godwit.overlay.dht.dht_routing import DhtRouting
 from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.overlay.mesh.mesh_routing import MeshRouting
 from godwit.overlay.tree.tree_routing import TreeRouting
@@ -35,12 +37,17 @@ OVERLAYS: Mapping[str, Overlay] = {
     "mesh": MeshRouting,
 }
 
+#: ... and those that only the simulator runs.
+SIMULATED_OVERLAYS: Mapping[str, Overlay] = {**OVERLAYS, "dht": DhtRouting}
 
-def overlay(name: str) -> Overlay:
+
+def overlay(name: str, known: Mapping[str, Overlay] = OVERLAYS) -> Overlay:
+    if name not in known and name in SIMULATED_OVERLAYS:
+        raise UsageError(f"the overlay {name!r} is for simulations; choose from {sorted(known)}")
     try:
-        return OVERLAYS[name]
+        return known[name]
     except KeyError:
-        raise UsageError(f"no overlay {name!r}; choose from {sorted(OVERLAYS)}") from None
+        raise UsageError(f"no overlay {name!r}; choose from {sorted(known)}") from None
 
 
 def make_router(place: Place, make: Overlay) -> Routing:

@@ -23,6 +23,7 @@ disturbance.py       other work on the brokers' machines
 observers.py         the interface of those that watch a run
 oracle.py            checks every delivery against brute force
 statistics.py        counts messages, deliveries, delays and hops
+cluster_load_meter.py  measures how many clusters are best
 simulation_trace.py  records a trace
 playing.py           plays a workload of workloads/
 simulated_gathering.py  CROC: gathers the profiles of all brokers

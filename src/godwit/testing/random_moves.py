@@ -21,7 +21,7 @@ from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulator import Modules, Simulator, no_modules
 from godwit.simulation.statistics import Statistics
-from godwit.testing.overlay_shapes import shape_for
+from godwit.testing.overlay_shapes import check_is_live, shape_for
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
 
 #: Longer than all moves of a run together take.
@@ -40,6 +40,7 @@ def random_moves(
 
     With `modules`, policies move clients too.
     """
+    check_is_live(overlay, "clients that move")
     random = Random(seed)
     tree = random_tree(random.randint(2, 8), random)
     topology, settings, of_overlay = shape_for(overlay, tree, seed=seed)

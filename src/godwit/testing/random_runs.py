@@ -22,12 +22,14 @@ from godwit.simulation.resources import BrokerResources, LinkOptions
 from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulator import Modules, Simulator, no_modules
 from godwit.simulation.statistics import Statistics
-from godwit.testing.overlay_shapes import shape_for
+from godwit.testing.overlay_shapes import is_dht, shape_for
 from godwit.testing.random_content import RandomContent
 from godwit.testing.random_soft_links import CopyCount
 
 #: Longer than any message takes in these runs, by a wide margin.
 SETTLE_S = 60.0
+#: ... and where publications wait for those before them at every change of their owner.
+DHT_SETTLE_S = 6_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def random_run(
     # Small overlays make things meet more often, large ones make them meet later.
     tree = random_tree(random.randint(2, random.choice((6, brokers_max))), random)
     topology, settings, of_overlay = shape_for(overlay, tree, seed=seed)
-    oracle, statistics, copies = Oracle(settle_s=SETTLE_S), Statistics(), CopyCount()
+    settle_s = DHT_SETTLE_S if is_dht(overlay) else SETTLE_S
+    oracle, statistics, copies = Oracle(settle_s=settle_s), Statistics(), CopyCount()
     # Half of the runs are nearly instantaneous, the others slow and far from FIFO across links.
     latency_s_mean = random.choice((0.001, 0.5))
     simulator = Simulator(
@@ -108,14 +111,14 @@ def random_run(
         simulator.at(now_s, random.choice(clients).act)
     # Before anything is withdrawn, all must have arrived: the oracle does not count as lost what
     # was under way to a subscriber that leaves.
-    quiet_s = now_s + 2 * SETTLE_S
+    quiet_s = now_s + 2 * settle_s
     simulator.run(until_s=quiet_s)
     unconfirmed = count_unconfirmed(simulator)
     # The oracle has forgotten earlier subscriptions by now: a delivery to one is a violation.
     for client in clients:
         simulator.at(quiet_s, client.publish)
     for client in clients:
-        leaves_s = quiet_s + 2 * SETTLE_S + random.uniform(0.0, 1.0)
+        leaves_s = quiet_s + 2 * settle_s + random.uniform(0.0, 1.0)
         simulator.at(leaves_s, client.withdraw_everything)
     run = finished_run(seed, simulator, oracle, statistics, unconfirmed)
     return replace(run, repeated=copies.repeated)

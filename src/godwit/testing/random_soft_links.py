@@ -53,12 +53,14 @@ class CopyCount(Observer):
     def __init__(self) -> None:
         self.copies = 0
         self.repeated = 0
-        self._seen: set[tuple[str, str, int]] = set()
+        self._seen: set[tuple[str, str, int, int]] = set()
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
         message = received.message
         if isinstance(message, Publication) and isinstance(received.last_hop, Neighbour):
             self.copies += 1
-            key = broker, message.publisher, message.sequence
+            # A copy on another lane is for something else (overlay/dht/).
+            lane = received.last_hop.lane
+            key = broker, message.publisher, message.sequence, lane
             self.repeated += key in self._seen
             self._seen.add(key)

@@ -53,12 +53,13 @@ from godwit.broker.routing import (
     Answer,
     MovedAway,
     MovedHere,
-    Multipath,
     Reshapable,
     Routing,
     Steerable,
     SteerRequest,
     Structured,
+    in_use,
+    paths_of,
 )
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
@@ -148,12 +149,7 @@ class Broker:
         self.modules: dict[str, PolicyModule] = {}
         self.epochs = routing if isinstance(routing, Reshapable) else None
         """The router, if the network can change its shape."""
-        self.structure = routing if isinstance(routing, Structured) else None
-        """The router, if its links follow from a structure."""
-        self.paths = routing if isinstance(routing, Multipath) else None
-        """The router, if there are several paths between brokers."""
-        if self.paths is not None:
-            self.paths.output_utilisation = self._output_utilisation
+        self._read_router()
         self._parts = PartsByEpoch(
             name, routing, lane=0 if self.epochs is None else self.epochs.status.epoch
         )
@@ -166,6 +162,14 @@ class Broker:
     def parts(self) -> Parts:
         """What is missing in the epoch in use."""
         return self._parts.in_use
+
+    def _read_router(self) -> None:
+        """Read what kind of router it is, which changes with the shape of the network."""
+        used = in_use(self.routing)
+        self.structure = used if isinstance(used, Structured) else None
+        self.paths = paths_of(self.routing)
+        if self.paths is not None:
+            self.paths.output_utilisation = self._output_utilisation
 
     def install(self, modules: Sequence[PolicyModule]) -> None:
         """Add modules to a broker without any; `Started` starts them."""
@@ -241,8 +245,9 @@ class Broker:
         return self._performed(received, now_s)
 
     def _on_path_stimulus(self, stimulus: Acknowledged | Undelivered, now_s: float) -> list[Effect]:
-        assert self.paths is not None, "there is one path between any two brokers"
         neighbour = stimulus.neighbour
+        if self.paths is None:  # The epoch of the link is over.
+            return []
         if isinstance(stimulus, Acknowledged):
             return self._performed(self.paths.acknowledged(neighbour, stimulus.position), now_s)
         publication = stimulus.publication
@@ -279,14 +284,18 @@ class Broker:
     def _on_link_up(self, neighbour: Neighbour, kind: LinkKind, now_s: float) -> list[Effect]:
         effects = self._performed(self.routing.link_up(neighbour, kind), now_s)
         # Behind the tables: a check says that they have arrived.
-        kind = self.routing.neighbours.get(neighbour, kind)
+        kind = self._kind_of(neighbour) or kind
         if kind is LinkKind.SOFT:
             return effects
         is_cross = kind is LinkKind.CROSS
         return [*effects, *self._parts.of(neighbour).link_up(neighbour, is_cross=is_cross)]
 
+    def _kind_of(self, neighbour: Neighbour) -> LinkKind | None:
+        links = self.epochs
+        return self.routing.neighbours.get(neighbour) if links is None else links.kind_of(neighbour)
+
     def _on_link_down(self, neighbour: Neighbour, loss: Loss | None, now_s: float) -> list[Effect]:
-        if self.routing.neighbours.get(neighbour) is LinkKind.SOFT:
+        if self._kind_of(neighbour) is LinkKind.SOFT:
             return self._performed(self.routing.link_down(neighbour), now_s)
         parts = self._parts.of(neighbour)
         told = parts.link_down(neighbour, loss)
@@ -315,7 +324,10 @@ class Broker:
         if isinstance(stimulus, BuildEpoch) and self.parts.missing:
             missing = ", ".join(sorted({key.broker for key in self.parts.missing}))
             raise UsageError(f"parts of the network are missing: {missing}")
-        return self._performed(self.epochs.change_epoch(stimulus), now_s)
+        effects = self._performed(self.epochs.change_epoch(stimulus), now_s)
+        self._read_router()
+        started = () if self.paths is None else self.paths.start(self.address)
+        return [*effects, *self._performed(started, now_s)]
 
     def _why_not_now(self, message: Message, hop: LocalClient | Module) -> str | None:
         """Why a client cannot move at present (E4 in overlay/epochs/epoch_routing.py)."""
@@ -365,7 +377,7 @@ class Broker:
     def _on_pause(self, move: int, hop: LocalClient | Module, now_s: float) -> list[Effect]:
         if not isinstance(hop, LocalClient):
             return []
-        pausing = self.structure or self.paths
+        pausing = self.epochs or self.structure or self.paths
         if pausing is not None:
             return self._performed(pausing.pause(hop, move), now_s)
         # Everything the client sent before is handled by now.
@@ -412,13 +424,15 @@ class Broker:
         """Turn the answers of the router into effects."""
         effects: list[Effect] = []
         for effect in answers:
-            if isinstance(effect, Send | OpenLink | CloseLink | EpochFlipped | NameEffect):
+            if isinstance(effect, Send | OpenLink | CloseLink | NameEffect):
                 effects.append(effect)
                 continue
-            if isinstance(effect, DropLane):
+            if isinstance(effect, DropLane | EpochFlipped):
                 assert self.epochs is not None
-                effects += self._parts.drop(effect.lane, self.epochs.status.epoch)
+                if isinstance(effect, DropLane):
+                    effects += self._parts.drop(effect.lane, self.epochs.status.epoch)
                 effects.append(effect)
+                self._read_router()
                 continue
             if isinstance(effect, MovedAway):
                 if self.sessions.release(effect.id, effect.publisher):
@@ -482,8 +496,8 @@ class Broker:
         effects: list[Effect] = []
         for request in requests:
             if isinstance(request, WantSoftLinks):
-                assert self.paths is not None, "there are no soft links in this overlay"
-                effects += self._performed(self.paths.want_soft_links(request.brokers), 0.0)
+                if self.paths is not None:  # Else the overlay is another one meanwhile.
+                    effects += self._performed(self.paths.want_soft_links(request.brokers), 0.0)
             elif isinstance(request, SteerRequest):
                 assert isinstance(self.routing, Steerable), f"{module} steers {self.name}"
                 effects += self.routing.steer(request)

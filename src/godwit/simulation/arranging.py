@@ -27,7 +27,9 @@ from godwit.simulation.observers import Observer
 
 
 class Arranging:
-    __slots__ = ("_agenda", "_observer", "_on_link_effect", "_round_trip_s", "_submit", "_wake")
+    __slots__ = (
+        "_agenda", "_observer", "_on_link_effect", "_retry", "_round_trip_s", "_submit", "_wake",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -37,6 +39,7 @@ class Arranging:
         wake: Callable[[Broker, TimerFired | Pinged], None],
         round_trip_s: Callable[[], float],
         on_link_effect: Callable[[str, LinkEffect], None],
+        retry: Callable[[], None],
     ) -> None:
         """`submit` and `wake` get the broker that asked: it may have crashed since."""
         self._agenda = agenda
@@ -45,6 +48,7 @@ class Arranging:
         self._wake = wake
         self._round_trip_s = round_trip_s
         self._on_link_effect = on_link_effect
+        self._retry = retry
 
     def perform(self, effect: DriverEffect, broker: Broker, done_s: float) -> None:
         match effect:
@@ -65,7 +69,9 @@ class Arranging:
             case NameGranted() | NameLost() | NameContested():
                 raise AssertionError("simulated clients claim no names")
             case EpochFlipped():
-                pass  # Simulated brokers do not fail in a way that lets clients send again.
+                # What waited for a path takes one of the next epoch.  (It waits for nothing else:
+                # simulated brokers do not fail in a way that lets clients send again.)
+                self._agenda.plan(done_s, self._retry)
             case OpenLink() | CloseLink() | DropLane():
                 self._agenda.plan(done_s, self._on_link_effect, broker.name, effect)
             case _:

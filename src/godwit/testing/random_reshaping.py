@@ -4,6 +4,10 @@ As `random_moves`, with clients that leave, too; meanwhile the network changes f
 random tree, with brokers that flip at different times.  The oracle checks what clients receive, as
 if the tree had never changed.  Afterwards all tables are those of the last tree.
 
+`random_overlay_changes` does the same with overlays of any kind: from a tree, clusters or a mesh to
+a tree, clusters or a mesh, also of the same kind.  Soft links of meshes change all the time.  Moves
+have a time limit there, as live ones have: a move that meets the end of an epoch may stay.
+
 With `faults`, in a random phase: the coordinator crashes and is started again, or a change is given
 up, or a broker or link is slow, or the network is parted for a while.  Brokers do not crash here: a
 simulated broker has no peers that send again what it lost.
@@ -13,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 
-from godwit.broker.routing import Reshapable
+from godwit.broker.routing import Reshapable, in_use
 from godwit.migration.reshaping import ReshapingStage
-from godwit.overlay import Overlay
+from godwit.overlay import OVERLAYS, Overlay
+from godwit.overlay.clusters.cluster_structure import structure_of
 from godwit.overlay.epochs.epoch_phases import EpochPhase
 from godwit.overlay.topology import Topology, random_tree
 from godwit.overlay.tree.tree_routing import TreeRouting
@@ -28,10 +34,16 @@ from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulated_reshaping import SimulatedReshaping, reshape
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
-from godwit.testing.overlay_shapes import check_is_tree
+from godwit.testing.overlay_shapes import (
+    OverlayShape,
+    check_is_tree,
+    shape_for,
+    soft_link_modules,
+)
 from godwit.testing.random_moves import DURATION_S, SETTLE_S, MovingClient
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
-from godwit.testing.table_checks import ClientHoldings, holding_errors
+from godwit.testing.random_soft_links import CopyCount
+from godwit.testing.table_checks import ClientHoldings, cluster_holding_errors, holding_errors
 
 #: What a client is told that wants to move meanwhile.
 CHANGING = "changes its shape"
@@ -62,7 +74,31 @@ def random_reshaping(
     """Build and run the scenario of `seed`, checking invariants after every step."""
     check_is_tree(overlay, "a network that changes its shape")
     random = Random(f"reshaping {seed}")
-    topology = random_tree(random.randint(2, 8), random)
+    tree = random_tree(random.randint(2, 8), random)
+    return _run(seed, random, OverlayShape(tree, {}), overlay, _Changes, faults=faults)
+
+
+def random_overlay_changes(seed: int, *, faults: bool = False) -> ReshapingRun:
+    """As `random_reshaping`, with overlays of any kind."""
+    random = Random(f"overlays {seed}")
+    tree = random_tree(random.randint(2, 8), random)
+    kind = random.choice(sorted(OVERLAYS))
+    shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
+    modules = soft_link_modules(seed, every_s=random.choice((0.5, 2.0)))
+    started = OverlayShape(shape.topology, shape.settings, modules)
+    return _run(seed, random, started, OVERLAYS[kind], _OverlayChanges, faults=faults)
+
+
+def _run(
+    seed: int,
+    random: Random,
+    shape: OverlayShape,
+    overlay: Overlay,
+    make_changes: type[_Changes],
+    *,
+    faults: bool,
+) -> ReshapingRun:
+    topology = shape.topology
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
     resources = {
         name: BrokerResources(cpu_speed=10 ** random.uniform(0.3, 1.5), matching_work_base=0.1)
@@ -73,9 +109,12 @@ def random_reshaping(
         seed=seed,
         resources=resources,
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=random.choice((0.001, 0.2, 0.5))),
-        observers=(oracle, statistics),
+        observers=(oracle, statistics, copies := CopyCount()),
         overlay=overlay,
+        settings=shape.settings,
+        modules=shape.modules,
     )
+    changes = make_changes(simulator, random, faults=faults)
     clients = [
         _ReshapedClient(
             simulator.client(f"c{i}", at=random.choice(topology.brokers)), simulator, random
@@ -83,12 +122,15 @@ def random_reshaping(
         for i in range(random.randint(2, 6))
     ]
     for client in clients:
+        client.within_s = changes.moves_within_s
         client.plan()
-    changes = _Changes(simulator, random, faults=faults)
     changes.plan()
     simulator.run(until_s=DURATION_S + 2 * SETTLE_S)
     unconfirmed = count_unconfirmed(simulator)
-    wrong = [*changes.errors(), *_table_errors(simulator)]
+    wrong = [*changes.errors(), *_table_errors(simulator, changes.kind)]
+    if copies.repeated:
+        wrong.append(f"{copies.repeated} copies came to a broker that had one")
+    changes.end()
     for client in clients:
         client.withdraw_everything()
     refused = _forget_refused_moves(simulator.clients.values())
@@ -99,6 +141,9 @@ def random_reshaping(
 
 class _ReshapedClient(MovingClient):
     """Moves only sometimes, and may leave."""
+
+    within_s = inf
+    """How long a move may take."""
 
     def plan(self) -> None:
         random = self._random
@@ -120,11 +165,15 @@ class _ReshapedClient(MovingClient):
 
     def _move(self) -> None:
         if not self._client.has_left:
-            self._client.move(self._random.choice(self._targets()))
+            self._client.move(self._random.choice(self._targets()), within_s=self.within_s)
 
 
 class _Changes:
     """Changes of the shape, one after the other, and what happens to them."""
+
+    kind = "tree"
+    """The overlay, as far as the last change was done."""
+    moves_within_s = inf
 
     def __init__(self, simulator: Simulator, random: Random, *, faults: bool) -> None:
         self._simulator = simulator
@@ -143,19 +192,23 @@ class _Changes:
         if self.begun and not self.begun[-1].stage.is_over:
             return
         self._epoch += 1
-        change = reshape(
-            simulator,
-            shuffled_tree(simulator.topology, random),
-            change=f"change-{self._epoch}",
-            seed=random.randrange(2**32),
-            epoch=self._epoch,
-            request_s=10 ** random.uniform(-2.0, 0.3),
-        )
+        change = self._reshape(f"change-{self._epoch}")
         self.begun.append(change)
         if self._faults:
             for _ in range(random.randint(1, 3)):
                 at_s = simulator.now_s + random.expovariate(1.0 / random.choice((0.1, 1.0, 5.0)))
                 simulator.at(at_s, self._fail, change)
+
+    def _reshape(self, change: str) -> SimulatedReshaping:
+        random, simulator = self._random, self._simulator
+        return reshape(
+            simulator,
+            shuffled_tree(simulator.topology, random),
+            change=change,
+            seed=random.randrange(2**32),
+            epoch=self._epoch,
+            request_s=10 ** random.uniform(-2.0, 0.3),
+        )
 
     def _fail(self, change: SimulatedReshaping) -> None:
         random, simulator = self._random, self._simulator
@@ -181,6 +234,11 @@ class _Changes:
         parted = frozenset(each for each in topology.brokers if random.random() < 0.5)
         return Partition(brokers=parted, at_s=now_s, for_s=for_s)
 
+    def end(self) -> None:
+        """Let no coordinator ask for ever."""
+        for change in self.begun:
+            change.crash()
+
     def errors(self) -> list[str]:
         """What is wrong long after the last change: not over, or not everywhere the same."""
         wrong = [f"{c.record.change} is {c.stage.value}" for c in self.begun if not c.stage.is_over]
@@ -193,6 +251,36 @@ class _Changes:
         return wrong
 
 
+class _OverlayChanges(_Changes):
+    moves_within_s = 30.0
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]  # It does not change in a tree.
+        done = [c.record.shape.overlay for c in self.begun if c.stage is ReshapingStage.DONE]
+        return done[-1] if done else self._first
+
+    def plan(self) -> None:
+        first = in_use(next(iter(self._simulator.brokers.values())).broker.routing)
+        self._first = next(name for name, kind in OVERLAYS.items() if type(first) is kind)
+        super().plan()
+
+    def _reshape(self, change: str) -> SimulatedReshaping:
+        random, simulator = self._random, self._simulator
+        kind = random.choice(sorted(OVERLAYS))
+        tree = shuffled_tree(simulator.topology, random)
+        shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
+        return reshape(
+            simulator,
+            shape.topology,
+            change=change,
+            seed=random.randrange(2**32),
+            epoch=self._epoch,
+            request_s=10 ** random.uniform(-2.0, 0.3),
+            overlay=kind,
+            settings=shape.settings,
+        )
+
+
 def shuffled_tree(topology: Topology, random: Random) -> Topology:
     """A random tree of the same brokers."""
     brokers = list(topology.brokers)
@@ -203,7 +291,7 @@ def shuffled_tree(topology: Topology, random: Random) -> Topology:
     return Topology(topology.brokers, frozenset((a, b) for a, b in links))
 
 
-def _table_errors(simulator: Simulator) -> list[str]:
+def _table_errors(simulator: Simulator, kind: str) -> list[str]:
     tables = {name: node.broker.routing.tables() for name, node in simulator.brokers.items()}
     holdings = [
         ClientHoldings(
@@ -214,6 +302,9 @@ def _table_errors(simulator: Simulator) -> list[str]:
         )
         for client in simulator.clients.values()
     ]
+    if kind == "clusters":
+        structure = structure_of(simulator.settings)
+        return cluster_holding_errors(structure, tables, holdings, simulator.lane)
     return holding_errors(simulator.topology, tables, holdings, simulator.lane)
 
 

@@ -110,6 +110,9 @@ class TreeRouting:
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:
         return {neighbour: link.kind for neighbour, link in self._links.items()}
 
+    def sources(self, neighbour: Neighbour) -> list[Neighbour]:
+        return [link for link in self._links if link != neighbour]
+
     @property
     def is_complete(self) -> bool:
         return self._resync.is_complete

@@ -59,6 +59,7 @@ from godwit.broker.routing import (
     SteerRequest,
     Structured,
     in_use,
+    kind_of,
     paths_of,
 )
 from godwit.broker.sessions import Refused, Sessions
@@ -245,14 +246,13 @@ class Broker:
         return self._performed(received, now_s)
 
     def _on_path_stimulus(self, stimulus: Acknowledged | Undelivered, now_s: float) -> list[Effect]:
-        neighbour = stimulus.neighbour
-        if self.paths is None:  # The epoch of the link is over.
+        neighbour, paths = stimulus.neighbour, self.paths
+        if paths is None:  # The epoch of the link is over.
             return []
         if isinstance(stimulus, Acknowledged):
-            return self._performed(self.paths.acknowledged(neighbour, stimulus.position), now_s)
-        publication = stimulus.publication
-        detour = self.paths.detour(publication, neighbour)
-        return [Send(to, publication, stimulus.hops) for to in detour]
+            return self._performed(paths.acknowledged(neighbour, stimulus.position), now_s)
+        detour = paths.detour(stimulus.publication, neighbour)
+        return [Send(to, stimulus.publication, stimulus.hops) for to in detour]
 
     def handle_run(
         self,
@@ -284,18 +284,14 @@ class Broker:
     def _on_link_up(self, neighbour: Neighbour, kind: LinkKind, now_s: float) -> list[Effect]:
         effects = self._performed(self.routing.link_up(neighbour, kind), now_s)
         # Behind the tables: a check says that they have arrived.
-        kind = self._kind_of(neighbour) or kind
+        kind = kind_of(self.routing, self.epochs, neighbour) or kind
         if kind is LinkKind.SOFT:
             return effects
         is_cross = kind is LinkKind.CROSS
         return [*effects, *self._parts.of(neighbour).link_up(neighbour, is_cross=is_cross)]
 
-    def _kind_of(self, neighbour: Neighbour) -> LinkKind | None:
-        links = self.epochs
-        return self.routing.neighbours.get(neighbour) if links is None else links.kind_of(neighbour)
-
     def _on_link_down(self, neighbour: Neighbour, loss: Loss | None, now_s: float) -> list[Effect]:
-        if self._kind_of(neighbour) is LinkKind.SOFT:
+        if kind_of(self.routing, self.epochs, neighbour) is LinkKind.SOFT:
             return self._performed(self.routing.link_down(neighbour), now_s)
         parts = self._parts.of(neighbour)
         told = parts.link_down(neighbour, loss)
@@ -380,16 +376,14 @@ class Broker:
         pausing = self.epochs or self.structure or self.paths
         if pausing is not None:
             return self._performed(pausing.pause(hop, move), now_s)
-        # Everything the client sent before is handled by now.
-        return [Notify(hop, Paused(move=move))]
+        return [Notify(hop, Paused(move=move))]  # All that the client sent before is handled.
 
     def _refuse(self, message: Message, hop: LocalClient | Module, reason: str) -> list[Effect]:
         # A module is our own code: a refusal is a bug.
         assert isinstance(hop, LocalClient), f"{hop} submitted what the broker refuses: {reason}"
+        about = getattr(message, "id", type(message).__name__)
         if isinstance(message, Publication):
             about = f"{message.publisher}#{message.sequence}"
-        else:
-            about = getattr(message, "id", type(message).__name__)
         return [Notify(hop, Refusal(about=about, reason=reason))]
 
     def _on_client_left(self, client: LocalClient, now_s: float) -> list[Effect]:

@@ -479,3 +479,8 @@ def paths_of(routing: Routing) -> Multipath | None:
     if isinstance(routing, Reshapable):
         return routing.paths
     return routing if isinstance(routing, Multipath) else None
+
+
+def kind_of(routing: Routing, epochs: Reshapable | None, neighbour: Neighbour) -> LinkKind | None:
+    """The kind of a link of any epoch; None if it is not up."""
+    return routing.neighbours.get(neighbour) if epochs is None else epochs.kind_of(neighbour)

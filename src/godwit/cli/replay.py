@@ -13,11 +13,11 @@ from rich.progress import Progress
 from godwit.errors import UsageError
 from godwit.overlay import OVERLAYS, Overlay
 from godwit.overlay import overlay as overlay_named
-from godwit.testing.overlay_shapes import check_is_tree, has_clusters, is_mesh
+from godwit.testing.overlay_shapes import ANY, check_is_tree, has_clusters, is_mesh
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
-from godwit.testing.random_reshaping import random_reshaping
+from godwit.testing.random_reshaping import random_overlay_changes, random_reshaping
 from godwit.testing.random_runs import random_run
 from godwit.testing.random_steering import random_steering
 from godwit.testing.storms.balancing_storm import balancing_storm
@@ -66,6 +66,10 @@ def _scenario(
     return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
 
 
+def _changing(*, faults: bool) -> Callable[[int], RandomScenario]:
+    return lambda seed: random_overlay_changes(seed, faults=faults)
+
+
 def _reshaping(strategy: Overlay, *, faults: bool) -> Callable[[int], RandomScenario]:
     check_is_tree(strategy, "--reshaping")
     if not faults:
@@ -112,19 +116,24 @@ def replay(
             "--plans", help="Repeat a run in which plans are carried out while brokers fail."
         ),
     ] = False,
-    overlay: Annotated[str, typer.Option(help=f"Overlay: {', '.join(OVERLAYS)}.")] = "tree",
+    overlay: Annotated[
+        str,
+        typer.Option(help=f"Overlay: {', '.join(OVERLAYS)}; `{ANY}` with --reshaping."),
+    ] = "tree",
 ) -> None:
     """Repeat random runs of the tests and show violations.  The exit code is 1 if there are any."""
-    strategy = overlay_named(overlay)
-    scenario = _scenario(
-        strategy,
-        moves=moves,
-        membership=membership,
-        balancing=balancing,
-        reshaping=reshaping,
-        plans=plans,
-        faults=faults,
-    )
+    if overlay == ANY and reshaping and not moves + membership + balancing + plans:
+        scenario = _changing(faults=faults)
+    else:
+        scenario = _scenario(
+            overlay_named(overlay),
+            moves=moves,
+            membership=membership,
+            balancing=balancing,
+            reshaping=reshaping,
+            plans=plans,
+            faults=faults,
+        )
     seeds = range(seed, seed + 1 if until is None else until)
     flawed = []
     with Progress(console=Console(stderr=True), transient=True) as progress:

@@ -15,8 +15,9 @@ simulated broker has no peers that send again what it lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 from random import Random
 
@@ -57,6 +58,8 @@ class ReshapingRun:
     changes: list[ReshapingStage]
     refused_moves: int
     wrong: list[str] = field(default_factory=list)
+    kinds: list[tuple[str, str]] = field(default_factory=list)
+    """The overlays before and after each change that was done."""
 
     @property
     def is_flawless(self) -> bool:
@@ -124,10 +127,11 @@ def _run(
     for client in clients:
         client.within_s = changes.moves_within_s
         client.plan()
+    changes.clients = clients
     changes.plan()
     simulator.run(until_s=DURATION_S + 2 * SETTLE_S)
     unconfirmed = count_unconfirmed(simulator)
-    wrong = [*changes.errors(), *_table_errors(simulator, changes.kind)]
+    wrong = [*changes.errors(), *_table_errors(simulator, changes.kinds[-1])]
     if copies.repeated:
         wrong.append(f"{copies.repeated} copies came to a broker that had one")
     changes.end()
@@ -136,7 +140,7 @@ def _run(
     refused = _forget_refused_moves(simulator.clients.values())
     run = finished_run(seed, simulator, oracle, statistics, unconfirmed)
     stages = [change.stage for change in changes.begun]
-    return ReshapingRun(run, stages, refused, wrong)
+    return ReshapingRun(run, stages, refused, wrong, list(pairwise(changes.kinds)))
 
 
 class _ReshapedClient(MovingClient):
@@ -164,6 +168,10 @@ class _ReshapedClient(MovingClient):
             super()._subscribe()
 
     def _move(self) -> None:
+        self.move()
+
+    def move(self) -> None:
+        """Move anywhere."""
         if not self._client.has_left:
             self._client.move(self._random.choice(self._targets()), within_s=self.within_s)
 
@@ -171,8 +179,6 @@ class _ReshapedClient(MovingClient):
 class _Changes:
     """Changes of the shape, one after the other, and what happens to them."""
 
-    kind = "tree"
-    """The overlay, as far as the last change was done."""
     moves_within_s = inf
 
     def __init__(self, simulator: Simulator, random: Random, *, faults: bool) -> None:
@@ -180,7 +186,16 @@ class _Changes:
         self._random = random
         self._faults = faults
         self._epoch = 0
+        self.clients: Sequence[_ReshapedClient] = ()
         self.begun: list[SimulatedReshaping] = []
+        first = type(in_use(next(iter(simulator.brokers.values())).broker.routing))
+        self._first = next((name for name, kind in OVERLAYS.items() if kind is first), "tree")
+
+    @property
+    def kinds(self) -> list[str]:
+        """The overlays, one after the other, as far as changes were done."""
+        done = [c.record.shape.overlay for c in self.begun if c.stage is ReshapingStage.DONE]
+        return [self._first, *(kind or self._first for kind in done)]
 
     def plan(self) -> None:
         random = self._random
@@ -254,18 +269,12 @@ class _Changes:
 class _OverlayChanges(_Changes):
     moves_within_s = 30.0
 
-    @property
-    def kind(self) -> str:  # type: ignore[override]  # It does not change in a tree.
-        done = [c.record.shape.overlay for c in self.begun if c.stage is ReshapingStage.DONE]
-        return done[-1] if done else self._first
-
-    def plan(self) -> None:
-        first = in_use(next(iter(self._simulator.brokers.values())).broker.routing)
-        self._first = next(name for name, kind in OVERLAYS.items() if type(first) is kind)
-        super().plan()
-
     def _reshape(self, change: str) -> SimulatedReshaping:
         random, simulator = self._random, self._simulator
+        request_s = 10 ** random.uniform(-2.0, 0.3)
+        for client in self.clients:  # Moves that meet every phase of the change.
+            for _ in range(random.randint(0, 3)):
+                simulator.at(simulator.now_s + random.uniform(0.0, 8 * request_s), client.move)
         kind = random.choice(sorted(OVERLAYS))
         tree = shuffled_tree(simulator.topology, random)
         shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
@@ -275,7 +284,7 @@ class _OverlayChanges(_Changes):
             change=change,
             seed=random.randrange(2**32),
             epoch=self._epoch,
-            request_s=10 ** random.uniform(-2.0, 0.3),
+            request_s=request_s,
             overlay=kind,
             settings=shape.settings,
         )

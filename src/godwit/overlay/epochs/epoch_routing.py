@@ -254,7 +254,8 @@ class EpochRouting(EpochViews):
             self._closing.discard(neighbour)
             self._bind()
             return []
-        if routing is self._next and not self._machine.phase.is_committed:
+        is_soft = routing.neighbours.get(neighbour) is LinkKind.SOFT  # Others may have flipped.
+        if routing is self._next and not self._machine.phase.is_committed and not is_soft:
             return self._give_up(EpochEvent.BREAK)
         if self._next is not None and neighbour in self._drain.heard & self._drain.said:
             self._drain.gone.add(neighbour)  # It has dropped the old epoch.

@@ -3,9 +3,8 @@
     stimulus --> Broker.handle(stimulus, now_s=...) --> [effect, effect, ...]
 
 A broker takes one stimulus at a time and returns the effects that the driver performs.
-(Publications may come in runs, `handle_run`, with the same effects and less overhead.)  It never
-opens a socket, reads a clock or draws a random number, so the simulator and the network runtime
-drive this class, not two copies of it.
+(Publications may come in runs, `handle_run`, with less overhead.)  It never opens a socket, reads a
+clock or draws a random number, so the simulator and the runtime drive this class, not two copies.
 
     from a client or module   sessions.py admits it --> routing, or a Refusal
     from a neighbour          routing
@@ -57,10 +56,9 @@ from godwit.broker.routing import (
     Routing,
     Steerable,
     SteerRequest,
-    Structured,
-    in_use,
     kind_of,
     paths_of,
+    structure_of,
 )
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
@@ -116,7 +114,6 @@ from godwit.content.messages import (
     ResyncDone,
     RoutingMessage,
     Subscription,
-    Sweep,
     Swept,
     Unsubscription,
 )
@@ -166,9 +163,7 @@ class Broker:
 
     def _read_router(self) -> None:
         """Read what kind of router it is, which changes with the shape of the network."""
-        used = in_use(self.routing)
-        self.structure = used if isinstance(used, Structured) else None
-        self.paths = paths_of(self.routing)
+        self.structure, self.paths = structure_of(self.routing), paths_of(self.routing)
         if self.paths is not None:
             self.paths.output_utilisation = self._output_utilisation
 
@@ -200,7 +195,8 @@ class Broker:
             return self._on_routing_message(message, hop, now_s)
         match stimulus:
             case TimerFired(module=module, name=name):
-                return self._perform(module, self.modules[module].on_timer(name, now_s))
+                timed = self.modules.get(module)  # None if it was removed meanwhile.
+                return [] if timed is None else self._perform(module, timed.on_timer(name, now_s))
             case Started():
                 return self._on_start(now_s)
             case LinkUp(neighbour=neighbour, kind=kind):
@@ -247,8 +243,8 @@ class Broker:
 
     def _on_path_stimulus(self, stimulus: Acknowledged | Undelivered, now_s: float) -> list[Effect]:
         neighbour, paths = stimulus.neighbour, self.paths
-        if paths is None:  # The epoch of the link is over.
-            return []
+        if paths is None:
+            return []  # The epoch of the link is over.
         if isinstance(stimulus, Acknowledged):
             return self._performed(paths.acknowledged(neighbour, stimulus.position), now_s)
         detour = paths.detour(stimulus.publication, neighbour)
@@ -263,8 +259,8 @@ class Broker:
     ) -> Iterator[tuple[list[Effect], T]]:
         """As `handle` for consecutive publications of one peer.
 
-        A publication comes with the links it has crossed, and an object that is returned with its
-        effects.  It is handled when the effects of the one before it were taken.
+        A publication comes with the links it has crossed, and an object that its effects have, too.
+        It is handled when the effects of the one before it were taken.
         """
         if type(last_hop) is Neighbour:
             for publication, hops, beside in run:
@@ -329,18 +325,21 @@ class Broker:
         """Why a client cannot move at present (E4 in overlay/epochs/epoch_routing.py)."""
         if self.epochs is None or not self.epochs.is_changing:
             return None
-        is_move = isinstance(message, Sweep)
-        if isinstance(message, Advertisement) and not self.sessions.has_had(message.id, hop):
-            is_move = self.routing.publisher(message.id) not in (None, hop)
+        is_move = self.sessions.is_move(message, hop, self.routing.publisher)
         return "the network changes its shape just now; try again" if is_move else None
 
     def _on_start(self, now_s: float) -> list[Effect]:
         started = () if self.paths is None else self.paths.start(self.address)
         effects = self._performed(started, now_s)
-        for name, module in self.modules.items():
-            owner = self.sessions.owner(Module(name))
-            effects += self._perform(name, module.start(BrokerView(self, owner), now_s))
+        for module in self.modules.values():
+            effects += self.start_module(module, now_s)
         return effects
+
+    def start_module(self, module: PolicyModule, now_s: float) -> list[Effect]:
+        """Start a module, also one that comes to a broker that runs."""
+        name, self.modules[module.name] = module.name, module
+        owner = self.sessions.owner(Module(name))
+        return self._perform(name, module.start(BrokerView(self, owner), now_s))
 
     def _on_request(
         self, message: Message, hop: LocalClient | Module, now_s: float
@@ -399,7 +398,7 @@ class Broker:
         return effects
 
     def _on_departed(self, publisher: Hop, now_s: float) -> list[Effect]:
-        return self._tell_modules(lambda module: module.on_departed(publisher.name, now_s))
+        return self._tell_modules(lambda each: each.on_departed(publisher.name, now_s))
 
     def _on_publisher_arrived(self, publisher: Hop, now_s: float) -> list[Effect]:
         return self._tell_modules(lambda module: module.on_publisher_arrived(publisher.name, now_s))
@@ -479,11 +478,10 @@ class Broker:
         return self.meters.load(now_s).output_utilisation
 
     def _module(self, name: str) -> PolicyModule:
-        module = self.modules.get(name)
-        if module is None:
+        if name not in self.modules:
             there = ", ".join(self.modules) or "none"
             raise UsageError(f"broker {self.name} has no module {name!r}; it has: {there}")
-        return module
+        return self.modules[name]
 
     def _perform(self, module: str, requests: Iterable[Request]) -> list[Effect]:
         """Turn the requests of a module into effects."""

@@ -474,6 +474,12 @@ def in_use(routing: Routing) -> Routing:
     return routing.in_use if isinstance(routing, Reshapable) else routing
 
 
+def structure_of(routing: Routing) -> Structured | None:
+    """The router in use, if its links follow from a structure."""
+    used = in_use(routing)
+    return used if isinstance(used, Structured) else None
+
+
 def paths_of(routing: Routing) -> Multipath | None:
     """The router, if there are several paths between brokers, in one epoch at least."""
     if isinstance(routing, Reshapable):

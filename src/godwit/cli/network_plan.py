@@ -12,7 +12,7 @@ import uvloop
 
 from godwit.api import network_api
 from godwit.api.network_api import ChangeKind, ChangeRequest, NetworkChange, NetworkView
-from godwit.cli.applying import Links, links_of
+from godwit.cli.applying import Links, links_of, overlay_of
 from godwit.cli.network_commands import LISTEN, At, asked_by, network
 from godwit.cli.options import Json, Secret
 from godwit.errors import GodwitError, UsageError
@@ -73,8 +73,15 @@ async def _planned(file: Path, at: str, secret: str) -> NetworkPlan:
             raise UsageError(f"the coordinator at {at} knows no broker")
         links = links_of(file, running)
         found = differences(view, brokers_of(file, links), links)
+        overlay, settings = overlay_of(file)
         request = ChangeRequest(
-            kind=ChangeKind.RESHAPE, brokers=running, links=links, dry_run=True, asked_by=asked_by()
+            kind=ChangeKind.RESHAPE,
+            brokers=running,
+            links=links,
+            overlay=overlay,
+            settings=settings,
+            dry_run=True,
+            asked_by=asked_by(),
         )
         try:
             change = await coordinator.call(network_api.BEGIN_CHANGE, request)

@@ -78,10 +78,10 @@ class SoftLinkManager(PolicyModule):
         self._view: BrokerView
 
     @property
-    def _mesh(self) -> MeshRouting:
+    def _mesh(self) -> MeshRouting | None:
+        """None while the network has another overlay."""
         mesh = self._view.multipath
-        assert isinstance(mesh, MeshRouting), "soft links are managed in a mesh"
-        return mesh
+        return mesh if isinstance(mesh, MeshRouting) else None
 
     def start(self, view: BrokerView, now_s: float) -> Iterable[Request]:
         self._view = view
@@ -92,8 +92,17 @@ class SoftLinkManager(PolicyModule):
         return Timer(name, now_s + (period_s if name == EVALUATE else period_s / EXCHANGES))
 
     def on_timer(self, name: str, now_s: float) -> Iterable[Request]:
-        requests = self._evaluate() if name == EVALUATE else self._exchange(now_s)
+        mesh, requests = self._mesh, []
+        if mesh is not None:
+            self._follow(mesh.settings)
+            requests = self._evaluate(mesh) if name == EVALUATE else self._exchange(mesh, now_s)
         return [*requests, self._next(name, now_s)]
+
+    def _follow(self, settings: MeshSettings) -> None:
+        """The network may have changed to a mesh with other settings."""
+        if settings != self._settings:
+            self._settings = settings
+            self._choice = SoftLinkChoice(settings.load_threshold, settings.candidates)
 
     # -- loads and round trips -----------------------------------------------------------------
 
@@ -102,8 +111,7 @@ class SoftLinkManager(PolicyModule):
         links = self._view.neighbours.items()
         return [link for link, kind in links if kind is LinkKind.PRIMARY]
 
-    def _exchange(self, now_s: float) -> list[Request]:
-        mesh = self._mesh
+    def _exchange(self, mesh: MeshRouting, now_s: float) -> list[Request]:
         own = NearLoad(self._view.broker, self._load(now_s), 0.0)
         letters: list[Request] = []
         for link in self._primary:
@@ -130,17 +138,17 @@ class SoftLinkManager(PolicyModule):
         self._heard[neighbour] = letter.sent_s, now_s
         if letter.echo_s:
             self._round_trips_s[neighbour] = max(0.0, now_s - letter.echo_s - letter.waited_s)
-        link_s = self._round_trips_s.get(neighbour, 0.0)
-        for near in letter.near[:NEAR_MAX]:
+        link_s, mesh = self._round_trips_s.get(neighbour, 0.0), self._mesh
+        for near in letter.near[:NEAR_MAX] if mesh is not None else ():
             far_s = near.round_trip_s + link_s
-            if self._mesh.mom.directions.get(near.broker) == neighbour.name:
+            if mesh is not None and mesh.mom.directions.get(near.broker) == neighbour.name:
                 self._near[near.broker] = NearLoad(near.broker, near.load, far_s)
         return ()
 
     # -- links ---------------------------------------------------------------------------------
 
-    def _evaluate(self) -> list[Request]:
-        mesh, choice = self._mesh, self._choice
+    def _evaluate(self, mesh: MeshRouting) -> list[Request]:
+        choice = self._choice
         strategy = self._settings.strategy
         if strategy is ForwardingStrategy.S0:
             return []

@@ -35,7 +35,12 @@ def table_errors(
     Each broker holds all advertisements, with the next hop on the way to the publisher.  It holds
     the subscriptions of its own clients and those that its neighbours have sent to it, no others.
     """
-    held = [
+    return holding_errors(topology, tables, holdings_of(sessions), lane)
+
+
+def holdings_of(sessions: Iterable[ClientSession]) -> list[ClientHoldings]:
+    """What clients hold at the brokers where they are."""
+    return [
         ClientHoldings(
             session.name,
             session.broker,
@@ -44,7 +49,6 @@ def table_errors(
         )
         for session in sessions
     ]
-    return holding_errors(topology, tables, held, lane)
 
 
 def holding_errors(

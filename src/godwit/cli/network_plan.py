@@ -1,4 +1,4 @@
-"""`godwit network plan`: what the tree of a file would change in the running network."""
+"""`godwit network plan`: what the shape of a file would change in the running network."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ class NetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
     links_come: Links
     links_go: Links
     links_stay: Links
+    overlay: str = ""
+    """Of the file; empty if the network keeps the one that it has."""
+
     change: NetworkChange | None = None
     """The dry run; None if it is refused."""
 
@@ -72,8 +75,9 @@ async def _planned(file: Path, at: str, secret: str) -> NetworkPlan:
         if not running:
             raise UsageError(f"the coordinator at {at} knows no broker")
         links = links_of(file, running)
-        found = differences(view, brokers_of(file, links), links)
         overlay, settings = overlay_of(file)
+        found = differences(view, brokers_of(file, links), links)
+        found = msgspec.structs.replace(found, overlay=overlay)
         request = ChangeRequest(
             kind=ChangeKind.RESHAPE,
             brokers=running,
@@ -129,6 +133,7 @@ def plan_lines(found: NetworkPlan, file: Path) -> Iterator[str]:
     if found.refusal:
         yield f"apply would be refused: {found.refusal}"
     elif not (found.links_come or found.links_go):
-        yield "the network has this tree: nothing would change"
+        same = f", unless its overlay is not `{found.overlay}`" if found.overlay else ""
+        yield f"the network has these links: nothing would change{same}"
     else:
         yield f"no client moves, and no broker is restarted; do it: godwit network apply {file}"

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from godwit.content.filters import Filter
+from godwit.content.values import Record
 from godwit.experiments.mesh import runs as mesh_runs
 from godwit.experiments.mesh_cost import runs
 from godwit.experiments.mesh_cost.experiment import EXPERIMENT
@@ -46,13 +47,14 @@ def test_fragmentation_of_the_paper() -> None:
 
 def test_evaluation_ends_with_the_first_predicate_that_is_not_satisfied() -> None:
     wanted = Filter.parse("topic = 't1' and x > 0.5 and y > 0.5")
-    for record, count in (
+    cases: tuple[tuple[Record, int], ...] = (
         ({"topic": "t2", "x": 0.9, "y": 0.9}, 1),
         ({"topic": "t1", "x": 0.1, "y": 0.9}, 2),
         ({"topic": "t1", "x": 0.9, "y": 0.1}, 3),
         ({"topic": "t1", "x": 0.9, "y": 0.9}, 3),
         ({"x": 0.9}, 1),
-    ):
+    )
+    for record, count in cases:
         assert runs.evaluations(wanted, record) == count
 
 

@@ -112,6 +112,41 @@ def test_the_command_applies_a_plan_and_a_network_file(tmp_path: Path) -> None:
     run(scenario(), within_s=180.0)
 
 
+def test_a_tree_becomes_clusters_and_a_mesh_and_a_tree_again_under_load(tmp_path: Path) -> None:
+    """Processes run on, publishers do not stop, and the oracle watches."""
+    files = {kind: tmp_path / f"{kind}.toml" for kind in ("clusters", "mesh", "tree")}
+    files["clusters"].write_text(
+        invoke("topology", "clusters", "--brokers", "4", "--clusters", "2"), "utf-8"
+    )
+    files["mesh"].write_text(
+        invoke("topology", "mesh", "--brokers", "4", "--fanout", "1", "--delta", "3"), "utf-8"
+    )
+    files["tree"].write_text(invoke("topology", "star", "--brokers", "4"), "utf-8")
+    expected = {
+        "clusters": {"B1": ["B2", "B3"], "B2": ["B1", "B4"], "B3": ["B1", "B4"]},
+        "mesh": {"B1": ["B2"], "B2": ["B1", "B3"], "B3": ["B2", "B4"]},
+        "tree": {"B1": ["B2", "B3", "B4"], "B2": ["B1"], "B3": ["B1"]},
+    }
+
+    async def scenario() -> None:
+        async with changing(tmp_path, star(3)) as network:
+            await cast(network)
+            pids = {broker: network.running.pid(broker) for broker in BROKERS}
+            where = ("--at", network.coordinator.url)
+            async with network.publishing():
+                for kind in ("clusters", "mesh", "clusters", "tree", "mesh", "tree"):
+                    told = await asyncio.to_thread(
+                        invoke, "network", "plan", str(files[kind]), *where
+                    )
+                    assert "do it: godwit network apply" in told, told
+                    await asyncio.to_thread(invoke, "network", "apply", str(files[kind]), *where)
+                    found = await neighbours(network)
+                    assert expected[kind].items() <= found.items(), (kind, found)
+            assert pids == {broker: network.running.pid(broker) for broker in BROKERS}
+
+    run(scenario(), within_s=240.0)
+
+
 def test_what_a_file_would_change() -> None:
     account = {"start": "s", "pid": 1, "started_s": 0.0, "url": "godwit://h:1"}
     there = [

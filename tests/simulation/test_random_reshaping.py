@@ -15,6 +15,7 @@ from godwit.broker.stimuli import Hop
 from godwit.content.filters import Filter
 from godwit.content.messages import Message
 from godwit.migration.reshaping import ReshapingStage
+from godwit.overlay.epochs.epoch_drain import EpochDrain
 from godwit.overlay.epochs.epoch_routing import EpochRouting
 from godwit.overlay.topology import balanced_tree, chain
 from godwit.overlay.tree.tree_routing import TreeRouting
@@ -78,7 +79,7 @@ def test_it_is_noticed_if_nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_it_is_noticed_if_last_is_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(EpochRouting, "_has_all_but", lambda *_: True)
+    monkeypatch.setattr(EpochDrain, "has_ended", lambda *_: True)
     assert first_noticed() is not None
 
 

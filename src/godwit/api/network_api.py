@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from godwit.content.link_messages import ShapeSetting
 from godwit.http.operations import Nothing, Operation
 from godwit.migration.reshaping import ReshapingRecord
 from godwit.protocol.frames import Name
@@ -285,6 +286,12 @@ class ChangeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     links: list[tuple[Name, Name]] = []
     """Of `reshape`: the links of the new tree, of all brokers.  Of `allocate`: of those that it
     needs, which are `brokers`."""
+
+    overlay: ShortLine = ""
+    """Of `reshape`: the overlay from then on, if it is to be another one."""
+
+    settings: dict[ShortLine, ShapeSetting] = {}
+    """Of that overlay: `brokers` in their order and `clusters`, or those of a mesh."""
 
     clients: dict[Name, Name] = {}
     """Of `allocate`: the broker of each client; others stay, unless their broker leaves."""

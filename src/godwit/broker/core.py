@@ -3,9 +3,8 @@
     stimulus --> Broker.handle(stimulus, now_s=...) --> [effect, effect, ...]
 
 A broker takes one stimulus at a time and returns the effects that the driver performs.
-(`handle_run` and `forward` take publications, with the same effects and less overhead.)  It never
-opens a socket, reads a clock or draws a random number, so the simulator and the network runtime
-drive this class, not two copies of it.
+(`handle_run` and `forward` are for publications, with less overhead.)  It never opens a socket,
+reads a clock or draws a random number, so simulator and runtime drive this class, not two copies.
 
     from a client or module   sessions.py admits it --> routing, or a Refusal
     from a neighbour          routing
@@ -53,12 +52,13 @@ from godwit.broker.routing import (
     Answer,
     MovedAway,
     MovedHere,
-    Multipath,
     Reshapable,
     Routing,
     Steerable,
     SteerRequest,
-    Structured,
+    kind_of,
+    paths_of,
+    structure_of,
 )
 from godwit.broker.sessions import Refused, Sessions
 from godwit.broker.stimuli import (
@@ -114,7 +114,6 @@ from godwit.content.messages import (
     ResyncDone,
     RoutingMessage,
     Subscription,
-    Sweep,
     Swept,
     Unsubscription,
 )
@@ -148,12 +147,7 @@ class Broker:
         self.modules: dict[str, PolicyModule] = {}
         self.epochs = routing if isinstance(routing, Reshapable) else None
         """The router, if the network can change its shape."""
-        self.structure = routing if isinstance(routing, Structured) else None
-        """The router, if its links follow from a structure."""
-        self.paths = routing if isinstance(routing, Multipath) else None
-        """The router, if there are several paths between brokers."""
-        if self.paths is not None:
-            self.paths.output_utilisation = self._output_utilisation
+        self._read_router()
         self._parts = PartsByEpoch(
             name, routing, lane=0 if self.epochs is None else self.epochs.status.epoch
         )
@@ -166,6 +160,12 @@ class Broker:
     def parts(self) -> Parts:
         """What is missing in the epoch in use."""
         return self._parts.in_use
+
+    def _read_router(self) -> None:
+        """Read what kind of router it is, which changes with the shape of the network."""
+        self.structure, self.paths = structure_of(self.routing), paths_of(self.routing)
+        if self.paths is not None:
+            self.paths.output_utilisation = self._output_utilisation
 
     def install(self, modules: Sequence[PolicyModule]) -> None:
         """Add modules to a broker without any; `Started` starts them."""
@@ -195,7 +195,8 @@ class Broker:
             return self._on_routing_message(message, hop, now_s)
         match stimulus:
             case TimerFired(module=module, name=name):
-                return self._perform(module, self.modules[module].on_timer(name, now_s))
+                timed = self.modules.get(module)  # None if it was removed meanwhile.
+                return [] if timed is None else self._perform(module, timed.on_timer(name, now_s))
             case Started():
                 return self._on_start(now_s)
             case LinkUp(neighbour=neighbour, kind=kind):
@@ -241,13 +242,13 @@ class Broker:
         return self._performed(received, now_s)
 
     def _on_path_stimulus(self, stimulus: Acknowledged | Undelivered, now_s: float) -> list[Effect]:
-        assert self.paths is not None, "there is one path between any two brokers"
-        neighbour = stimulus.neighbour
+        neighbour, paths = stimulus.neighbour, self.paths
+        if paths is None:
+            return []  # The epoch of the link is over.
         if isinstance(stimulus, Acknowledged):
-            return self._performed(self.paths.acknowledged(neighbour, stimulus.position), now_s)
-        publication = stimulus.publication
-        detour = self.paths.detour(publication, neighbour)
-        return [Send(to, publication, stimulus.hops) for to in detour]
+            return self._performed(paths.acknowledged(neighbour, stimulus.position), now_s)
+        detour = paths.detour(stimulus.publication, neighbour)
+        return [Send(to, stimulus.publication, stimulus.hops) for to in detour]
 
     def handle_run(
         self,
@@ -258,8 +259,8 @@ class Broker:
     ) -> Iterator[tuple[list[Effect], T]]:
         """As `handle` for consecutive publications of one peer.
 
-        A publication comes with the links it has crossed, and an object that is returned with its
-        effects.  It is handled when the effects of the one before it were taken.
+        A publication comes with the links it has crossed, and an object that its effects have, too.
+        It is handled when the effects of the one before it were taken.
         """
         if type(last_hop) is Neighbour:
             for publication, hops, beside in run:
@@ -279,14 +280,14 @@ class Broker:
     def _on_link_up(self, neighbour: Neighbour, kind: LinkKind, now_s: float) -> list[Effect]:
         effects = self._performed(self.routing.link_up(neighbour, kind), now_s)
         # Behind the tables: a check says that they have arrived.
-        kind = self.routing.neighbours.get(neighbour, kind)
+        kind = kind_of(self.routing, self.epochs, neighbour) or kind
         if kind is LinkKind.SOFT:
             return effects
         is_cross = kind is LinkKind.CROSS
         return [*effects, *self._parts.of(neighbour).link_up(neighbour, is_cross=is_cross)]
 
     def _on_link_down(self, neighbour: Neighbour, loss: Loss | None, now_s: float) -> list[Effect]:
-        if self.routing.neighbours.get(neighbour) is LinkKind.SOFT:
+        if kind_of(self.routing, self.epochs, neighbour) is LinkKind.SOFT:
             return self._performed(self.routing.link_down(neighbour), now_s)
         parts = self._parts.of(neighbour)
         told = parts.link_down(neighbour, loss)
@@ -315,24 +316,30 @@ class Broker:
         if isinstance(stimulus, BuildEpoch) and self.parts.missing:
             missing = ", ".join(sorted({key.broker for key in self.parts.missing}))
             raise UsageError(f"parts of the network are missing: {missing}")
-        return self._performed(self.epochs.change_epoch(stimulus), now_s)
+        effects = self._performed(self.epochs.change_epoch(stimulus), now_s)
+        self._read_router()
+        started = () if self.paths is None else self.paths.start(self.address)
+        return [*effects, *self._performed(started, now_s)]
 
     def _why_not_now(self, message: Message, hop: LocalClient | Module) -> str | None:
         """Why a client cannot move at present (E4 in overlay/epochs/epoch_routing.py)."""
         if self.epochs is None or not self.epochs.is_changing:
             return None
-        is_move = isinstance(message, Sweep)
-        if isinstance(message, Advertisement) and not self.sessions.has_had(message.id, hop):
-            is_move = self.routing.publisher(message.id) not in (None, hop)
+        is_move = self.sessions.is_move(message, hop, self.routing.publisher)
         return "the network changes its shape just now; try again" if is_move else None
 
     def _on_start(self, now_s: float) -> list[Effect]:
         started = () if self.paths is None else self.paths.start(self.address)
         effects = self._performed(started, now_s)
-        for name, module in self.modules.items():
-            owner = self.sessions.owner(Module(name))
-            effects += self._perform(name, module.start(BrokerView(self, owner), now_s))
+        for module in self.modules.values():
+            effects += self.start_module(module, now_s)
         return effects
+
+    def start_module(self, module: PolicyModule, now_s: float) -> list[Effect]:
+        """Start a module, also one that comes to a broker that runs."""
+        name, self.modules[module.name] = module.name, module
+        owner = self.sessions.owner(Module(name))
+        return self._perform(name, module.start(BrokerView(self, owner), now_s))
 
     def _on_request(
         self, message: Message, hop: LocalClient | Module, now_s: float
@@ -365,19 +372,17 @@ class Broker:
     def _on_pause(self, move: int, hop: LocalClient | Module, now_s: float) -> list[Effect]:
         if not isinstance(hop, LocalClient):
             return []
-        pausing = self.structure or self.paths
+        pausing = self.epochs or self.structure or self.paths
         if pausing is not None:
             return self._performed(pausing.pause(hop, move), now_s)
-        # Everything the client sent before is handled by now.
-        return [Notify(hop, Paused(move=move))]
+        return [Notify(hop, Paused(move=move))]  # All that the client sent before is handled.
 
     def _refuse(self, message: Message, hop: LocalClient | Module, reason: str) -> list[Effect]:
         # A module is our own code: a refusal is a bug.
         assert isinstance(hop, LocalClient), f"{hop} submitted what the broker refuses: {reason}"
+        about = getattr(message, "id", type(message).__name__)
         if isinstance(message, Publication):
             about = f"{message.publisher}#{message.sequence}"
-        else:
-            about = getattr(message, "id", type(message).__name__)
         return [Notify(hop, Refusal(about=about, reason=reason))]
 
     def _on_client_left(self, client: LocalClient, now_s: float) -> list[Effect]:
@@ -393,7 +398,7 @@ class Broker:
         return effects
 
     def _on_departed(self, publisher: Hop, now_s: float) -> list[Effect]:
-        return self._tell_modules(lambda module: module.on_departed(publisher.name, now_s))
+        return self._tell_modules(lambda each: each.on_departed(publisher.name, now_s))
 
     def _on_publisher_arrived(self, publisher: Hop, now_s: float) -> list[Effect]:
         return self._tell_modules(lambda module: module.on_publisher_arrived(publisher.name, now_s))
@@ -412,13 +417,15 @@ class Broker:
         """Turn the answers of the router into effects."""
         effects: list[Effect] = []
         for effect in answers:
-            if isinstance(effect, Send | OpenLink | CloseLink | EpochFlipped | NameEffect):
+            if isinstance(effect, Send | OpenLink | CloseLink | NameEffect):
                 effects.append(effect)
                 continue
-            if isinstance(effect, DropLane):
+            if isinstance(effect, DropLane | EpochFlipped):
                 assert self.epochs is not None
-                effects += self._parts.drop(effect.lane, self.epochs.status.epoch)
+                if isinstance(effect, DropLane):
+                    effects += self._parts.drop(effect.lane, self.epochs.status.epoch)
                 effects.append(effect)
+                self._read_router()
                 continue
             if isinstance(effect, MovedAway):
                 if self.sessions.release(effect.id, effect.publisher):
@@ -472,19 +479,18 @@ class Broker:
         return self.meters.load(now_s).output_utilisation
 
     def _module(self, name: str) -> PolicyModule:
-        module = self.modules.get(name)
-        if module is None:
+        if name not in self.modules:
             there = ", ".join(self.modules) or "none"
             raise UsageError(f"broker {self.name} has no module {name!r}; it has: {there}")
-        return module
+        return self.modules[name]
 
     def _perform(self, module: str, requests: Iterable[Request]) -> list[Effect]:
         """Turn the requests of a module into effects."""
         effects: list[Effect] = []
         for request in requests:
             if isinstance(request, WantSoftLinks):
-                assert self.paths is not None, "there are no soft links in this overlay"
-                effects += self._performed(self.paths.want_soft_links(request.brokers), 0.0)
+                if self.paths is not None:  # Else the overlay is another one meanwhile.
+                    effects += self._performed(self.paths.want_soft_links(request.brokers), 0.0)
             elif isinstance(request, SteerRequest):
                 assert isinstance(self.routing, Steerable), f"{module} steers {self.name}"
                 effects += self.routing.steer(request)

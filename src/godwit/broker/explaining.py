@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from godwit.broker.routing import Multipath, Routing, Tables
+from godwit.broker.routing import Multipath, Routing, Tables, in_use
 from godwit.broker.stimuli import Hop, LocalClient, Neighbour
 from godwit.content.filters import Filter
 from godwit.content.messages import AdvertisementId, Publication
@@ -98,7 +98,8 @@ def explain_hop(
         content=dict(record),
     )
     last_hop = _hop_of(routing, came_from, publisher)
-    ask = routing.preview if isinstance(routing, Multipath) else routing.destinations
+    used = in_use(routing)
+    ask = used.preview if isinstance(used, Multipath) else used.destinations
     ways = list(ask(probe, last_hop, hops, now_s))
     matches: dict[Hop, list[str]] = {hop: [] for hop in ways}
     matching = 0

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from godwit.broker.delays import Delays
 from godwit.broker.effects import Decision
 from godwit.broker.meters import Meters
-from godwit.broker.routing import Multipath, Steerable, SteeringStatus, SteerRequest
+from godwit.broker.routing import Multipath, Steerable, SteeringStatus, SteerRequest, in_use
 from godwit.broker.sessions import ClientSubscription
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.filters import Filter
@@ -137,7 +137,8 @@ class BrokerView:
     @property
     def multipath(self) -> Multipath | None:
         """The router, if it has several paths: for the policy that manages soft links."""
-        return self._broker.paths
+        used = in_use(self._broker.routing)
+        return used if isinstance(used, Multipath) else None
 
     @property
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
 from godwit.broker.effects import NotifyAll, Send
-from godwit.broker.routing import Routing, Structured
+from godwit.broker.routing import Routing, Structured, in_use
 from godwit.broker.stimuli import LinkKind, Loss, Neighbour
 from godwit.content.messages import (
     PUBLISHERS_COUNTED_MAX,
@@ -364,6 +364,6 @@ def parts_of(name: str, routing: Routing) -> Parts:
     return Parts(
         name,
         by_kind[LinkKind.PRIMARY],
-        cross_links=by_kind[LinkKind.CROSS] if isinstance(routing, Structured) else None,
+        cross_links=by_kind[LinkKind.CROSS] if isinstance(in_use(routing), Structured) else None,
         tables_are_complete=lambda: routing.is_complete,
     )

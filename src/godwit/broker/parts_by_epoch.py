@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from godwit.broker.effects import Effect
 from godwit.broker.parts import Parts, parts_of
-from godwit.broker.routing import Routing
+from godwit.broker.routing import Reshapable, Routing
 from godwit.broker.stimuli import Neighbour
 
 
@@ -30,7 +30,12 @@ class PartsByEpoch:
         parts = self._others.get(neighbour.lane)
         if parts is None:
             routing = self._routing
-            parts = Parts(self._broker, tables_are_complete=lambda: routing.is_complete)
+            assert isinstance(routing, Reshapable), "there is one epoch"
+            parts = Parts(
+                self._broker,
+                cross_links=() if routing.is_structured(neighbour.lane) else None,
+                tables_are_complete=lambda: routing.is_complete,
+            )
             self._others[neighbour.lane] = parts
         return parts
 

@@ -222,6 +222,13 @@ class Routing(Protocol):
         """Those that wait until their direction is known."""
         ...
 
+    def sources(self, neighbour: Neighbour) -> Collection[Neighbour]:
+        """Links whose publications may go on over this one; those of clients may anyway.
+
+        A link that waits until these have ended, which wait for theirs, waits in no cycle.
+        """
+        ...
+
     def publisher(self, advertisement: AdvertisementId) -> Hop | None:
         """Where the publisher of an advertisement is."""
         ...
@@ -245,7 +252,7 @@ class Routing(Protocol):
 class Structured(Protocol):
     """A router whose links follow from a structure (overlay/clusters/).
 
-    They may form cycles.  The network cannot change its shape.
+    They may form cycles.
     """
 
     def pause(self, client: LocalClient, move: int) -> Sequence[Answer]:
@@ -267,6 +274,15 @@ class Multipath(Protocol):
 
     output_utilisation: Callable[[float], float]
     """The use of the broker's output at a time; the broker sets it."""
+
+    def counts(self, neighbour: Neighbour) -> bool:
+        """Whether copies on this link are counted, and their acknowledgements awaited."""
+        ...
+
+    @property
+    def uses_soft_links(self) -> bool:
+        """Whether a publication is on a soft link of this broker, or may go there."""
+        ...
 
     def start(self, address: str) -> Sequence[Answer]:
         """The broker has started, and listens there; the address is empty in a simulation."""
@@ -405,6 +421,32 @@ class Reshapable(Protocol):
     def status(self) -> EpochStatus: ...
 
     @property
+    def in_use(self) -> Routing:
+        """The router of the epoch that publications of local clients travel in."""
+        ...
+
+    @property
+    def paths(self) -> Multipath | None:
+        """For acknowledgements and soft links, if an epoch has several paths."""
+        ...
+
+    def is_structured(self, lane: int) -> bool:
+        """Whether the links of this epoch follow from a structure."""
+        ...
+
+    def kind_of(self, neighbour: Neighbour) -> LinkKind | None:
+        """The kind of a link of any epoch; None if it is not up."""
+        ...
+
+    def why_not(self, neighbour: Neighbour) -> str | None:
+        """Why a link is refused that its epoch does not have; None if it is not."""
+        ...
+
+    def pause(self, client: LocalClient, move: int) -> Sequence[Answer]:
+        """Confirm with `Paused` when the client may publish at another broker."""
+        ...
+
+    @property
     def news(self) -> EpochNews:
         """The epochs that are in use, for a broker that may have been away."""
         ...
@@ -425,3 +467,26 @@ class Reshapable(Protocol):
     def starts_hold(self, message: Message, last_hop: Hop) -> bool:
         """Whether this message has to wait for the end of an epoch, and all that follow it."""
         ...
+
+
+def in_use(routing: Routing) -> Routing:
+    """The router of the epoch in use."""
+    return routing.in_use if isinstance(routing, Reshapable) else routing
+
+
+def structure_of(routing: Routing) -> Structured | None:
+    """The router in use, if its links follow from a structure."""
+    used = in_use(routing)
+    return used if isinstance(used, Structured) else None
+
+
+def paths_of(routing: Routing) -> Multipath | None:
+    """The router, if there are several paths between brokers, in one epoch at least."""
+    if isinstance(routing, Reshapable):
+        return routing.paths
+    return routing if isinstance(routing, Multipath) else None
+
+
+def kind_of(routing: Routing, epochs: Reshapable | None, neighbour: Neighbour) -> LinkKind | None:
+    """The kind of a link of any epoch; None if it is not up."""
+    return routing.neighbours.get(neighbour) if epochs is None else epochs.kind_of(neighbour)

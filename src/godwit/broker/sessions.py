@@ -25,7 +25,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from godwit.broker.stimuli import LocalClient, Module
+from godwit.broker.stimuli import Hop, LocalClient, Module
 from godwit.content.filters import Filter
 from godwit.content.messages import (
     CONTROL_CLASS_PREFIX,
@@ -244,6 +244,17 @@ class Sessions:
         if session is None:
             return False
         return advertisement in session.advertisements or advertisement in session.released
+
+    def is_move(
+        self,
+        message: Message,
+        hop: LocalClient | Module,
+        publisher: Callable[[AdvertisementId], Hop | None],
+    ) -> bool:
+        """Whether a client arrives with this from another broker; `publisher` says who is where."""
+        if isinstance(message, Advertisement) and not self.has_had(message.id, hop):
+            return publisher(message.id) not in (None, hop)
+        return isinstance(message, Sweep)
 
     def confirm(self, advertisement: AdvertisementId, hop: LocalClient | Module) -> None:
         """An advertisement is in effect."""

@@ -1,10 +1,10 @@
-"""`godwit network apply`: the tree of a network file, or of a plan, on the running network."""
+"""`godwit network apply`: the shape of a network file, or of a plan, on the running network."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import typer
@@ -55,13 +55,14 @@ def apply(
     json: Json = False,
     secret: Secret = "",
 ) -> None:
-    """Give the running network the links of a file, all at once, without loss.
+    """Give the running network the links and the overlay of a file, all at once, without loss.
 
     Brokers that a plan does not need stay linked to its root, as leaves without work: drain them,
     and let them leave.  Write the new links into the network file as well, for the next start.
     """
     brokers = uvloop.run(all_brokers(at, secret))
     links = links_of(file, brokers)
+    overlay, settings = overlay_of(file)
     if rehearse or require_gain:
         from godwit.rehearsal.changes_to_try import RehearsedChange  # noqa: PLC0415  Simulator.
 
@@ -71,6 +72,8 @@ def apply(
         kind=ChangeKind.RESHAPE,
         brokers=brokers,
         links=links,
+        overlay=overlay,
+        settings=settings,
         dry_run=dry_run,
         reason=reason,
         within_s=within_s,
@@ -86,6 +89,16 @@ def links_of(file: Path, brokers: Collection[str]) -> Links:
     from godwit.runtime.settings import load_network  # noqa: PLC0415  As with HTTP.
 
     return sorted(load_network(file).topology.links)
+
+
+def overlay_of(file: Path) -> tuple[str, dict[str, Any]]:
+    """The overlay of a network file, and its settings; a plan keeps the one in use."""
+    if file.suffix == ".json":
+        return "", {}
+    from godwit.runtime.settings import load_network  # noqa: PLC0415  As with HTTP.
+
+    network = load_network(file)
+    return network.overlay, network.overlay_settings
 
 
 def _planned(file: Path, brokers: Collection[str]) -> Links:

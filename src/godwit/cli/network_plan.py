@@ -1,4 +1,4 @@
-"""`godwit network plan`: what the tree of a file would change in the running network."""
+"""`godwit network plan`: what the shape of a file would change in the running network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import uvloop
 
 from godwit.api import network_api
 from godwit.api.network_api import ChangeKind, ChangeRequest, NetworkChange, NetworkView
-from godwit.cli.applying import Links, links_of
+from godwit.cli.applying import Links, links_of, overlay_of
 from godwit.cli.network_commands import LISTEN, At, asked_by, network
 from godwit.cli.options import Json, Secret
 from godwit.errors import GodwitError, UsageError
@@ -31,6 +31,9 @@ class NetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
     links_come: Links
     links_go: Links
     links_stay: Links
+    overlay: str = ""
+    """Of the file; empty if the network keeps the one that it has."""
+
     change: NetworkChange | None = None
     """The dry run; None if it is refused."""
 
@@ -72,9 +75,17 @@ async def _planned(file: Path, at: str, secret: str) -> NetworkPlan:
         if not running:
             raise UsageError(f"the coordinator at {at} knows no broker")
         links = links_of(file, running)
+        overlay, settings = overlay_of(file)
         found = differences(view, brokers_of(file, links), links)
+        found = msgspec.structs.replace(found, overlay=overlay)
         request = ChangeRequest(
-            kind=ChangeKind.RESHAPE, brokers=running, links=links, dry_run=True, asked_by=asked_by()
+            kind=ChangeKind.RESHAPE,
+            brokers=running,
+            links=links,
+            overlay=overlay,
+            settings=settings,
+            dry_run=True,
+            asked_by=asked_by(),
         )
         try:
             change = await coordinator.call(network_api.BEGIN_CHANGE, request)
@@ -122,6 +133,7 @@ def plan_lines(found: NetworkPlan, file: Path) -> Iterator[str]:
     if found.refusal:
         yield f"apply would be refused: {found.refusal}"
     elif not (found.links_come or found.links_go):
-        yield "the network has this tree: nothing would change"
+        same = f", unless its overlay is not `{found.overlay}`" if found.overlay else ""
+        yield f"the network has these links: nothing would change{same}"
     else:
         yield f"no client moves, and no broker is restarted; do it: godwit network apply {file}"

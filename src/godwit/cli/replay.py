@@ -13,15 +13,16 @@ from rich.progress import Progress
 from godwit.errors import UsageError
 from godwit.overlay import SIMULATED_OVERLAYS, Overlay
 from godwit.overlay import overlay as overlay_named
-from godwit.testing.overlay_shapes import check_is_live, check_is_tree, has_clusters, is_mesh
+from godwit.testing.overlay_shapes import ANY, check_is_live, check_is_tree, has_clusters, is_mesh
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
-from godwit.testing.random_reshaping import random_reshaping
+from godwit.testing.random_reshaping import random_overlay_changes, random_reshaping
 from godwit.testing.random_runs import random_run
 from godwit.testing.random_steering import random_steering
 from godwit.testing.storms.balancing_storm import balancing_storm
 from godwit.testing.storms.cluster_storm import cluster_storm
+from godwit.testing.storms.overlay_storm import overlay_storm
 from godwit.testing.storms.plan_storm import plan_storm
 from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
@@ -67,6 +68,18 @@ def _scenario(
         return lambda seed: storm(seed, has_soft_links=is_mesh(strategy))
     # Every other run has brokers that crash.
     return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
+
+
+def _changing(*, faults: bool) -> Callable[[int], RandomScenario]:
+    if not faults:
+        return random_overlay_changes
+    logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
+
+    def run(seed: int) -> RandomScenario:
+        """Every other run has live brokers, which crash."""
+        return overlay_storm(seed) if seed % 2 else random_overlay_changes(seed, faults=True)
+
+    return run
 
 
 def _reshaping(strategy: Overlay, *, faults: bool) -> Callable[[int], RandomScenario]:
@@ -115,19 +128,23 @@ def replay(
             "--plans", help="Repeat a run in which plans are carried out while brokers fail."
         ),
     ] = False,
-    overlay: Annotated[str, typer.Option(help=f"Overlay: {_NAMES}.")] = "tree",
+    overlay: Annotated[
+        str, typer.Option(help=f"Overlay: {_NAMES}; `{ANY}` with --reshaping.")
+    ] = "tree",
 ) -> None:
     """Repeat random runs of the tests and show violations.  The exit code is 1 if there are any."""
-    strategy = overlay_named(overlay, SIMULATED_OVERLAYS)
-    scenario = _scenario(
-        strategy,
-        moves=moves,
-        membership=membership,
-        balancing=balancing,
-        reshaping=reshaping,
-        plans=plans,
-        faults=faults,
-    )
+    if overlay == ANY and reshaping and not moves + membership + balancing + plans:
+        scenario = _changing(faults=faults)
+    else:
+        scenario = _scenario(
+            overlay_named(overlay, SIMULATED_OVERLAYS),
+            moves=moves,
+            membership=membership,
+            balancing=balancing,
+            reshaping=reshaping,
+            plans=plans,
+            faults=faults,
+        )
     seeds = range(seed, seed + 1 if until is None else until)
     flawed = []
     with Progress(console=Console(stderr=True), transient=True) as progress:

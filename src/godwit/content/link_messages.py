@@ -17,7 +17,19 @@ from godwit.content.wired import ShortText, Wired
 #: Links of one broker, and brokers that are missing, in one message.
 LINKS_MAX = 16_384
 
+#: Settings of an overlay.
+SETTINGS_MAX = 64
+
 Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_MAX)]
+
+#: The value of a setting; the names of brokers are a tuple.
+ShapeSetting: TypeAlias = (
+    bool
+    | int
+    | float
+    | ShortText
+    | Annotated[tuple[ShortText, ...], msgspec.Meta(max_length=LINKS_MAX)]
+)
 
 
 class LinkStatus(IntEnum):
@@ -106,6 +118,9 @@ class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
 
     overlay: ShortText = ""
     """How publications are routed in it; as in the epoch before if it is empty."""
+
+    settings: Annotated[dict[ShortText, ShapeSetting], msgspec.Meta(max_length=SETTINGS_MAX)] = {}
+    """Of that overlay: the clusters and the brokers in their order, or those of a mesh."""
 
     def neighbours(self, broker: str) -> list[str]:
         """The brokers that one broker is linked with."""

@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from godwit.api.network_api import Authority, BrokerAccount, ChangeKind, ChangeRequest
+from godwit.errors import UsageError
 from godwit.http.errors import RestError
+from godwit.migration.reshaping import shape_of
+from godwit.overlay import overlay
+from godwit.overlay.mesh.mesh_settings import mesh_settings_of
 from godwit.overlay.topology import topology
 
 NOT_FOUND, CONFLICT, WRONG = 404, 409, 400
@@ -91,7 +95,22 @@ def _check_tree(request: ChangeRequest, now: Circumstances) -> None:
     for link in request.links:
         for end in link:
             _check_known(end, now, where="links")
-    check_links(request.brokers, request.links)
+    if request.overlay:
+        _check_overlay(request)
+    else:
+        check_links(request.brokers, request.links)
+
+
+def _check_overlay(request: ChangeRequest) -> None:
+    """Raise RestError if the links, or the settings, are not those of the overlay."""
+    try:
+        overlay(request.overlay)
+        if request.overlay == "mesh":
+            mesh_settings_of(request.settings)
+        target = topology(request.brokers, request.links)
+        shape_of(target, 1, overlay=request.overlay, settings=request.settings)
+    except UsageError as error:
+        raise RestError(WRONG, str(error), where="overlay") from None
 
 
 def check_links(brokers: Sequence[str], links: Sequence[tuple[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""The step of a change that gives the network another tree, by epochs (docs/reshaping.md).
+"""The step of a change that gives the network another shape, by epochs (docs/reshaping.md).
 
 The record of the reshaping is part of the step, and on the disk before brokers are asked for what
 follows from it: a coordinator that was killed goes on from there.
@@ -103,6 +103,8 @@ class ReshapingStep:
             _next_epoch(found),
             {broker: accounts[broker][1].url for broker in brokers},
             follows=max(used, default=0),
+            overlay="" if step.members else request.overlay,
+            settings=None if step.members else request.settings,
         )
         # Each attempt has a name of its own: a broker may have kept something of the one before.
         return ReshapingRecord(change=f"change-{change.number}/{shape.epoch}", shape=shape)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from godwit.broker.routing import EpochStatus
 from godwit.broker.stimuli import AbortEpoch, BuildEpoch, EpochStimulus, FlipEpoch
 from godwit.content.link_messages import NetworkShape
 from godwit.errors import UsageError
+from godwit.overlay.clusters.cluster_structure import structure_of
 from godwit.overlay.epochs.epoch_phases import EpochPhase
 from godwit.overlay.topology import Topology, topology
 
@@ -63,9 +65,13 @@ def shape_of(
     *,
     follows: int = 0,
     overlay: str = "",
+    settings: Mapping[str, Any] | None = None,
 ) -> NetworkShape:
-    """A topology as the shape of an epoch; UsageError if it is not a tree."""
-    if not target.is_tree:
+    """A topology as the shape of an epoch; UsageError if it is not a tree, nor of clusters."""
+    if settings is not None and "clusters" in settings:
+        if structure_of(settings).topology.links != target.links:
+            raise UsageError("the links of the next shape are not those of its clusters")
+    elif not target.is_tree:
         raise UsageError("the next shape must be a tree that links all its brokers")
     return NetworkShape(
         epoch=epoch,
@@ -73,6 +79,7 @@ def shape_of(
         links=tuple(sorted(target.links)),
         addresses=dict(addresses or {}),
         overlay=overlay,
+        settings=dict(settings or {}),
     )
 
 

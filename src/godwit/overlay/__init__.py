@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from godwit.broker.routing import Multipath, Place, Routing, Structured
+from godwit.broker.routing import Place, Routing, Steerable
 from godwit.errors import UsageError
 from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.overlay.dht.dht_routing import DhtRouting
@@ -51,7 +51,6 @@ def overlay(name: str, known: Mapping[str, Overlay] = OVERLAYS) -> Overlay:
 
 
 def make_router(place: Place, make: Overlay) -> Routing:
-    """The router of one broker; it can be given another shape, unless it has a structure."""
+    """The router of one broker; it can be given another shape, unless it is steered."""
     routing = make(place)
-    is_fixed = isinstance(routing, Structured | Multipath)
-    return routing if is_fixed else EpochRouting(place, make, overlay)
+    return routing if isinstance(routing, Steerable) else EpochRouting(place, make, overlay)

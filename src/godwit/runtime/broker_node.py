@@ -147,14 +147,20 @@ class BrokerNode:
         """What waits while the network changes its shape."""
         self.paths: PathHold | None = None
         """What waits because it would overtake what is on another path."""
-        if broker.paths is not None:
-            self.paths = PathHold(self, broker.paths)
+        self.read_paths()
         self.recovery = NodeRecovery(self)
         self.epochs = NodeEpochs(self)
         # Wall-clock time that never goes back: comparable between processes, fit for intervals.
         self._clock_offset_s = time.time() - time.monotonic()
         delays = broker.delays if broker.modules else None
         self.figures = ReadFigures(self.meters, delays, self.now_s)
+
+    def read_paths(self) -> None:
+        """The router may have several paths now, or others: what waits may go on."""
+        if self.paths is None and self.broker.paths is not None:
+            self.paths = PathHold(self, self.broker.paths)
+        elif self.paths is not None:
+            self.paths.retry_soon()
 
     def now_s(self) -> float:
         return time.monotonic() + self._clock_offset_s

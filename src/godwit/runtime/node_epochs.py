@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from godwit.broker.effects import OpenLink
-from godwit.broker.routing import EpochStatus, Reshapable
+from godwit.broker.routing import EpochStatus, Reshapable, in_use
 from godwit.broker.stimuli import (
     AdoptEpoch,
     EpochStimulus,
@@ -32,6 +32,8 @@ from godwit.content.link_messages import EpochNews, NetworkShape
 from godwit.errors import PeerError, UsageError
 from godwit.overlay.epochs.epoch_phases import EpochPhase
 from godwit.overlay.epochs.epoch_places import is_outside
+from godwit.overlay.mesh.mesh_routing import MeshRouting
+from godwit.policies.soft_links.soft_link_manager import SoftLinkManager
 from godwit.protocol.frames import Hello, encode
 from godwit.runtime.epoch_hold import EpochHold
 from godwit.runtime.giving_up import SAID_GOODBYE
@@ -176,6 +178,7 @@ class NodeEpochs:
             node.stimulate(stimulus)
         finally:
             self._end_hold()
+            node.read_paths()
         status = self.status
         if status.phase != before.phase or status.epoch != before.epoch:
             log.info("epoch", extra={"broker": node.name, "status": str(status)})
@@ -211,6 +214,18 @@ class NodeEpochs:
         hold, ports = self._node.hold, self._node.ports.values()
         assert hold is not None
         hold.gate(port for port in ports if isinstance(port.hop, LocalClient))
+        asyncio.get_running_loop().call_soon(self._on_overlay)
+
+    def _on_overlay(self) -> None:
+        """The epoch in use may be a mesh now, or not any more: start or end what manages it."""
+        node, now_s = self._node, self._node.now_s()
+        node.read_paths()
+        used = in_use(node.broker.routing)
+        if not isinstance(used, MeshRouting):
+            node.broker.modules.pop(SoftLinkManager.name, None)
+        elif SoftLinkManager.name not in node.broker.modules:
+            module = SoftLinkManager(used.settings)
+            node.outbox.perform_now(node.broker.start_module(module, now_s))
 
     def _on_acknowledging(self, port: Port) -> None:
         """A client may have all acknowledged that it published before the flip."""
@@ -287,6 +302,7 @@ class NodeEpochs:
         if lane < self.status.epoch:
             self._dropped_s = node.now_s()
         node.links = self.links(self.status.epoch)
+        self._on_overlay()
         if node.hold is not None:
             node.hold.drop_lane(lane, node)
             self._end_hold()

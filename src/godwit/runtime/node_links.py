@@ -79,12 +79,26 @@ class NodeLinks:
         self._troubles: dict[str, str] = {}
         """Why the last call has failed, by the name or address that this broker calls."""
         self._states = LinkStates(node.name, self._awaited)
-        self._structure = node.broker.structure
         self._proposals = LinkProposals(
             self._states,
             run=secrets.token_hex(4),
-            refuses_cycles=self._structure is None,
+            refuses_cycles=not self._is_structured,
         )
+
+    @property
+    def _is_structured(self) -> bool:
+        """Whether the links of this epoch follow from a structure, and may form cycles."""
+        broker = self._node.broker
+        if broker.epochs is not None:
+            return broker.epochs.is_structured(self.lane)
+        return broker.structure is not None
+
+    def _why_not(self, name: str) -> str | None:
+        """Why a link with this broker is refused."""
+        broker = self._node.broker
+        if broker.epochs is not None:
+            return broker.epochs.why_not(self._hop(name))
+        return None if broker.structure is None else broker.structure.why_not_linked(name)
 
     def _hop(self, name: str) -> Neighbour:
         return Neighbour(name, self.lane)
@@ -110,10 +124,9 @@ class NodeLinks:
         """
         if hello.link is LinkKind.SOFT:
             return 0
-        if self._structure is not None:
-            reason = self._structure.why_not_linked(hello.name)
-            if reason is not None:
-                raise PeerError(reason)
+        reason = self._why_not(hello.name)
+        if reason is not None:
+            raise PeerError(reason)
         refusal = self._proposals.refusal(hello.name)
         if refusal is not None:
             raise ClosesCycle(refusal)

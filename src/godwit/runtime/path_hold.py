@@ -66,10 +66,12 @@ class PathHold:
     def on_acknowledged(self, link: LinkPort) -> None:
         """The router may use other paths now, and what waits may go on."""
         answered = link.stream.answered
+        if not self._paths.counts(link.hop):
+            return  # Of an epoch with one path between any two brokers.
         if answered != link.told and not link.is_pending:
             link.told = answered
             self._node.stimulate(Acknowledged(link.hop, answered))
-            self._retry_soon()
+            self.retry_soon()
 
     def on_removed(self, link: LinkPort) -> None:
         """A link is gone: what a soft one did not deliver takes another way."""
@@ -78,9 +80,9 @@ class PathHold:
             for publication, hops in link.undelivered():
                 copy = Undelivered(link.hop, publication, hops)
                 node.outbox.detour(link, node.broker.handle(copy, now_s=node.now_s()))
-        self._retry_soon()
+        self.retry_soon()
 
-    def _retry_soon(self) -> None:
+    def retry_soon(self) -> None:
         """Try again what waits; not in the middle of a read."""
         if self._held:
             asyncio.get_running_loop().call_soon(self._retry)

@@ -30,7 +30,8 @@ from godwit.simulation.queues import NeighbourPort
 
 class Arranging:
     __slots__ = (
-        "_agenda", "_observer", "_on_link_effect", "_ports", "_round_trip_s", "_submit", "_wake",
+        "_agenda", "_observer", "_on_link_effect", "_ports", "_retry", "_round_trip_s", "_submit",
+        "_wake",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +43,7 @@ class Arranging:
         round_trip_s: Callable[[], float],
         on_link_effect: Callable[[str, LinkEffect], None],
         ports: Mapping[Neighbour, NeighbourPort],
+        retry: Callable[[], None],
     ) -> None:
         """`submit` and `wake` get the broker that asked: it may have crashed since."""
         self._agenda = agenda
@@ -51,6 +53,7 @@ class Arranging:
         self._round_trip_s = round_trip_s
         self._on_link_effect = on_link_effect
         self._ports = ports
+        self._retry = retry
 
     def perform(self, effect: NotifyAll | DriverEffect, broker: Broker, done_s: float) -> None:
         match effect:
@@ -73,7 +76,9 @@ class Arranging:
             case NotifyAll():
                 pass  # Simulated clients do nothing about a gap.
             case EpochFlipped():
-                pass  # Simulated brokers do not fail in a way that lets clients send again.
+                # What waited for a path takes one of the next epoch.  (It waits for nothing else:
+                # simulated brokers do not fail in a way that lets clients send again.)
+                self._agenda.plan(done_s, self._retry)
             case CloseLink(is_down=True):
                 pass  # Simulated brokers do not dial; a link that is there now is another one.
             case CloseLink(neighbour=neighbour):

@@ -14,13 +14,12 @@ COPIES_TOGETHER_S (queues.py) arrive together, with the last of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from godwit.broker.core import Broker
 from godwit.broker.effects import Deliver, Effect, LinkEffect, Notify, Send
 from godwit.broker.invariants import check_step
 from godwit.broker.modules import PolicyModule
-from godwit.broker.routing import Multipath
 from godwit.broker.stimuli import (
     Acknowledged,
     ClientLeft,
@@ -49,16 +48,16 @@ from godwit.simulation.queues import (
     Outgoing,
     Waiting,
     carried,
+    ignore,
     in_groups,
     outgoing_bytes,
+    set_or_forget,
 )
 from godwit.simulation.resources import BrokerResources
 from godwit.simulation.servers import Server, goes_first
 from godwit.simulation.simulated_hold import SimulatedHold
 from godwit.simulation.simulated_paths import SimulatedPaths
 from godwit.simulation.wires import Wire
-
-T = TypeVar("T")
 
 
 class SimulatedBroker:
@@ -111,7 +110,7 @@ class SimulatedBroker:
         self._wants_matched = cares(observer, "on_matched")
         self._check = check
         asked = self._submit, self._wake, round_trip_s, on_link_effect
-        self._arranging = Arranging(agenda, observer, *asked, self.neighbours)
+        self._arranging = Arranging(agenda, observer, *asked, self.neighbours, self._retry)
         self._engine = Server[Incoming](agenda, self._match_waiting)
         self._output = Server[Waiting](agenda, self._transmit_waiting)
         self._adopt(broker)
@@ -121,13 +120,20 @@ class SimulatedBroker:
         broker.memory_utilisation = self.memory_utilisation
         self._reads_delays = bool(broker.modules)
         self._read_subscription_count()
-        self._paths = None if broker.paths is None else self._make_paths(broker.paths)
+        self._paths: SimulatedPaths | None = None
+        self._read_paths()
 
-    def _make_paths(self, paths: Multipath) -> SimulatedPaths:
-        release, stimulate = self._release, self._stimulate
-        return SimulatedPaths(
-            paths, self._agenda, self.neighbours, release=release, stimulate=stimulate
-        )
+    def _read_paths(self) -> None:
+        """The broker may have a router with several paths now."""
+        paths, release = self.broker.paths, self._release
+        if self._paths is None and paths is not None:
+            self._paths = SimulatedPaths(
+                paths, self._agenda, self.neighbours, release=release, stimulate=self._stimulate
+            )
+
+    def _retry(self) -> None:
+        if self._paths is not None and self.is_up:
+            self._paths.retry()
 
     def _release(self, received: Received) -> None:
         """What was held is the next for the engine."""
@@ -226,12 +232,12 @@ class SimulatedBroker:
         """
         self._departing.discard(client)
         self.clients[client] = on_notice
-        _set(self.movers, client, on_publication)
-        _set(self.marks, client, marks)
+        set_or_forget(self.movers, client, on_publication)
+        set_or_forget(self.marks, client, marks)
 
     def depart(self, client: LocalClient) -> None:
         """Deliver nothing more to a client; its session ends with `ClientLeft`."""
-        self.attach(client, _ignore, _ignore)
+        self.attach(client, ignore, ignore)
         self._departing.add(client)
 
     # -- input queue, matching engine ----------------------------------------------------------
@@ -341,6 +347,7 @@ class SimulatedBroker:
             del self.clients[stimulus.client]  # Not of movers: copies may still be queued for it.
         if isinstance(stimulus, EpochStimulus):
             effects = self.hold.change_epoch(self.broker, stimulus, now_s)
+            self._read_paths()
         else:
             effects = self.broker.handle(stimulus, now_s=now_s)
         if self._paths is not None:
@@ -356,6 +363,8 @@ class SimulatedBroker:
         self.hold.read_phase(self.broker)
         dropped = [neighbour for neighbour in self.neighbours if neighbour.lane == lane]
         ports = [self.neighbours.pop(neighbour) for neighbour in dropped]
+        if self._paths is not None:
+            self._paths.close_all(dropped)
         for received in self.hold.drop_lane(lane):
             self.arrive(received, self._agenda.now_s)
         return ports
@@ -484,15 +493,3 @@ class SimulatedBroker:
                 is_ours = isinstance(hop, Neighbour) and hop.name == self.name
                 return bool(is_ours and departs_s > self._agenda.now_s)
         return False
-
-
-def _set(table: dict[LocalClient, T], client: LocalClient, value: T | None) -> None:
-    """The value of a client, or none."""
-    if value is None:
-        table.pop(client, None)
-    else:
-        table[client] = value
-
-
-def _ignore(*_what: object) -> None:
-    """What still comes for a client that has left."""

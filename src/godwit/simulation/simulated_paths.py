@@ -1,6 +1,7 @@
 """Acknowledgements between simulated brokers, and what waits for them.
 
-Only for routers with several paths (`broker.routing.Multipath`): there the next publication of a
+Only for routers with several paths (`broker.routing.Multipath`), and on the links of epochs that
+have them: there the next publication of a
 publisher may have to wait until the one before it has arrived (overlay/mesh/forwarding.py).  The
 rules are those of production (broker/pending_acks.py).  An acknowledgement takes the time of its
 link, and no bandwidth; a client acknowledges at once.
@@ -88,7 +89,9 @@ class SimulatedPaths:
         self._released.add(received.last_hop)
         self._release(received)
 
-    def _retry(self, now_s: float) -> None:
+    def retry(self) -> None:
+        """Let go what need not wait any more."""
+        now_s = self._agenda.now_s
         for hop, held in list(self._held.items()):
             first = held[0]
             message = first.message
@@ -103,7 +106,7 @@ class SimulatedPaths:
         """These effects leave, caused by a message or not."""
         positions: dict[Hop, int] = {}
         for effect in effects:
-            if type(effect) is Send and _counts(effect.message):
+            if type(effect) is Send and self._counts(effect.message, effect.to):
                 to = effect.to
                 positions[to] = self._put[to] = self._put.get(to, 0) + 1
         if received is not None and type(received.last_hop) is Neighbour:
@@ -112,7 +115,7 @@ class SimulatedPaths:
     def handled(self, received: Received, positions: dict[Hop, int]) -> None:
         """A message was handled, or dropped; copies of it are at these positions."""
         source = received.last_hop
-        if not isinstance(source, Neighbour) or not _counts(received.message):
+        if not isinstance(source, Neighbour) or not self._counts(received.message, source):
             return
         for hop in (source, *positions):
             if hop not in self._said:
@@ -138,7 +141,13 @@ class SimulatedPaths:
             self._acknowledge(self._acks.acknowledged(neighbour, position))
         self._stimulate(acknowledged)
         if self._held:
-            self._retry(self._agenda.now_s)
+            self.retry()
+
+    def close_all(self, neighbours: Iterable[Neighbour]) -> None:
+        """Their epoch is over."""
+        for neighbour in neighbours:
+            self.close(neighbour)
+        self.retry()
 
     def close(self, neighbour: Neighbour) -> None:
         """The link is gone; a new one counts from the start."""
@@ -147,8 +156,9 @@ class SimulatedPaths:
         if self._said.pop(neighbour, None) is not None:
             self._acknowledge(self._acks.close(neighbour))
 
-
-def _counts(message: Message) -> bool:
-    if type(message) is Publication:
-        return not message.is_control
-    return type(message) is Sweep
+    def _counts(self, message: Message, neighbour: Neighbour) -> bool:
+        """Whether it is acknowledged, on a link of an epoch with several paths."""
+        is_control = message.is_control if type(message) is Publication else None
+        if is_control or (is_control is None and type(message) is not Sweep):
+            return False
+        return self._paths.counts(neighbour)

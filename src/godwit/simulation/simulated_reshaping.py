@@ -11,7 +11,9 @@ same time.  The coordinator may crash: what it knows besides its record is lost,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
+from typing import Any
 
 from godwit.broker.stimuli import EpochStimulus
 from godwit.migration.reshaping import (
@@ -19,10 +21,9 @@ from godwit.migration.reshaping import (
     ReshapingRecord,
     ReshapingStage,
     shape_of,
-    topology_of,
 )
 from godwit.overlay.topology import Topology
-from godwit.simulation.simulator import Simulator
+from godwit.simulation.simulator import NO_SETTINGS, Simulator
 
 #: How often brokers that have not done what was asked of them are asked again.
 ASK_AGAIN_S = 1.0
@@ -88,8 +89,7 @@ class SimulatedReshaping:
         if self.stage.is_over:
             self.over_s = self._simulator.now_s
         if self.stage is ReshapingStage.DONE:
-            self._simulator.topology = topology_of(self._record.shape)
-            self._simulator.lane = self._record.shape.epoch
+            self._simulator.use_shape(self._record.shape)
         for broker, stimulus in coordinator.requests():
             self._later(self._request, coordinator, broker, stimulus)
 
@@ -125,10 +125,16 @@ def reshape(
     seed: int,
     epoch: int | None = None,
     request_s: float = REQUEST_S,
+    overlay: str = "",
+    settings: Mapping[str, Any] = NO_SETTINGS,
 ) -> SimulatedReshaping:
-    """Begin to change the shape of a simulated network to `target`, which has the same brokers."""
+    """Begin to change the shape of a simulated network to `target`, which has the same brokers.
+
+    With `overlay` and its `settings` it changes to another kind of overlay, too.
+    """
     number = simulator.lane + 1 if epoch is None else epoch
-    record = ReshapingRecord(change=change, shape=shape_of(target, number, follows=simulator.lane))
+    shape = shape_of(target, number, follows=simulator.lane, overlay=overlay, settings=settings)
+    record = ReshapingRecord(change=change, shape=shape)
     return SimulatedReshaping(
         simulator, record, request_s=request_s, random=Random(f"reshaping {seed}")
     )

@@ -28,8 +28,10 @@ from godwit.broker.meters import Meters
 from godwit.broker.modules import PolicyModule
 from godwit.broker.routing import Place
 from godwit.broker.stimuli import LinkDown, LinkKind, LinkUp, LocalClient, Neighbour
+from godwit.content.link_messages import NetworkShape
 from godwit.errors import UsageError
 from godwit.overlay import Overlay, make_router
+from godwit.overlay import overlay as overlay_named
 from godwit.overlay.topology import Topology, topology
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.agenda import Action, Agenda
@@ -91,7 +93,8 @@ class Simulator:
         self.clients: dict[str, SimulatedClient] = {}
         self._random = Random(seed)
         self._overlay = overlay
-        self._settings = settings
+        self.settings = settings
+        """Of the overlay."""
         self._modules = modules
         self._resources = resources
         self._link = link
@@ -154,7 +157,7 @@ class Simulator:
         for neighbour in self.topology.neighbours(name):
             self.remove_link(name, neighbour)
         for soft in list(node.neighbours):
-            self._unlink(name, soft.name)
+            self._unlink(name, soft.name, soft.lane)
         node.leave()
         brokers = [broker for broker in self.topology.brokers if broker != name]
         self.topology = topology(brokers, self.topology.links)
@@ -180,16 +183,24 @@ class Simulator:
             raise UsageError(f"brokers {a} and {b} are not linked")
         links = {link for link in self.topology.links if set(link) != {a, b}}
         self.topology = topology(self.topology.brokers, links)
-        self._unlink(a, b)
+        self._unlink(a, b, self.lane)
 
-    def _unlink(self, a: str, b: str) -> None:
+    def _unlink(self, a: str, b: str, lane: int) -> None:
         for name, other in ((a, b), (b, a)):
-            port = self.brokers[name].neighbours.pop(Neighbour(other, self.lane))
-            self._plan_link_down(port)
+            port = self.brokers[name].neighbours.pop(Neighbour(other, lane), None)
+            if port is not None:  # Else that end has dropped the lane.
+                self._plan_link_down(port)
 
     def _plan_link_down(self, port: NeighbourPort) -> None:
         """The other end notices behind what was sent that the link is closed."""
         self.agenda.plan(port.wire.end_s(self.now_s), port.close, LinkDown(port.hop))
+
+    def use_shape(self, shape: NetworkShape) -> None:
+        """The network has changed its shape: brokers that start now start in it."""
+        self.topology = topology(self.topology.brokers, shape.links)
+        self.lane = shape.epoch
+        if shape.overlay:
+            self._overlay, self.settings = overlay_named(shape.overlay), shape.settings
 
     def install(self, modules: Modules) -> None:
         """Start modules now, in brokers that were made without any."""
@@ -203,20 +214,17 @@ class Simulator:
         linked = self.node(broker).neighbours
         match effect:
             case OpenLink(broker=other, kind=kind, lane=lane):
-                if lane != self.lane and kind is LinkKind.SOFT:
-                    if Neighbour(other, lane) not in linked:  # Of its own accord.
-                        self._link_up(broker, other, lane, kind)
+                if kind is LinkKind.SOFT:
+                    self._open_soft(broker, other, lane)
                 elif lane != self.lane:
                     self._open_lane(broker, other, lane, kind)
-                elif kind is LinkKind.SOFT:
-                    self._open_soft(broker, other)
                 elif Neighbour(other, lane) not in linked:
                     self.add_link(broker, other, kind)
             case CloseLink(neighbour=neighbour):
-                if neighbour in linked and self._is_primary(broker, neighbour.name):
+                if neighbour in linked and self._is_primary(broker, neighbour):
                     self.remove_link(broker, neighbour.name)
                 elif neighbour in linked:
-                    self._unlink(broker, neighbour.name)
+                    self._unlink(broker, neighbour.name, neighbour.lane)
             case DropLane(lane=lane):
                 self._asked = {each for each in self._asked if (each[0], each[2]) != (broker, lane)}
                 for port in self.node(broker).drop_lane(lane):
@@ -224,15 +232,16 @@ class Simulator:
             case _:
                 assert_never(effect)
 
-    def _is_primary(self, a: str, b: str) -> bool:
-        return b in self.topology.neighbours(a)
+    def _is_primary(self, broker: str, neighbour: Neighbour) -> bool:
+        is_current = neighbour.lane == self.lane
+        return is_current and neighbour.name in self.topology.neighbours(broker)
 
-    def _open_soft(self, broker: str, other: str) -> None:
+    def _open_soft(self, broker: str, other: str, lane: int) -> None:
         """A soft link beside the topology; none with a broker that is gone or down."""
         node = self.brokers.get(other)
         is_there = node is not None and node.is_up
-        if is_there and Neighbour(other, self.lane) not in self.node(broker).neighbours:
-            self._link_up(broker, other, self.lane, LinkKind.SOFT)
+        if is_there and Neighbour(other, lane) not in self.node(broker).neighbours:
+            self._link_up(broker, other, lane, LinkKind.SOFT)
 
     def _open_lane(self, broker: str, other: str, lane: int, kind: LinkKind) -> None:
         """A link of the next epoch is up when both ends have begun to build it."""
@@ -290,7 +299,7 @@ class Simulator:
         return Broker(
             name,
             routing=make_router(
-                Place.of(name, self.topology.neighbours(name), self.lane, self._settings),
+                Place.of(name, self.topology.neighbours(name), self.lane, self.settings),
                 self._overlay,
             ),
             modules=self._modules(name),

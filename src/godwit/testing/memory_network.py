@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -261,10 +261,20 @@ class MemoryNetwork:
             raise ConnectionRefusedError(f"broker {broker} is not running")
         return node.epochs.change(stimulus)
 
-    def plan_shape(self, target: Topology, change: str, epoch: int) -> ReshapingRecord:
-        """The record of a change to another tree of the same brokers."""
+    def plan_shape(
+        self,
+        target: Topology,
+        change: str,
+        epoch: int,
+        *,
+        overlay: str = "",
+        settings: Mapping[str, Any] | None = None,
+    ) -> ReshapingRecord:
+        """The record of a change to another shape, or overlay, of the same brokers."""
         addresses = {name: self.url(name) for name in target.brokers}
-        shape = shape_of(target, epoch, addresses, follows=self.lane)
+        shape = shape_of(
+            target, epoch, addresses, follows=self.lane, overlay=overlay, settings=settings
+        )
         return ReshapingRecord(change=change, shape=shape)
 
     def has_shape(self, record: ReshapingRecord) -> None:

@@ -34,6 +34,10 @@ DIMENSIONS = (
 CHANGING_S = 40.0
 
 
+#: In runs that change from overlay to overlay: any of them.
+ANY = "any"
+
+
 class OverlayShape(NamedTuple):
     topology: Topology
     settings: Mapping[str, Any]
@@ -64,6 +68,16 @@ def is_dht(overlay: Overlay) -> bool:
     return isinstance(overlay, type) and issubclass(overlay, DhtRouting)
 
 
+def soft_link_modules(seed: int, *, every_s: float) -> Modules:
+    """What opens and closes soft links at random, while the overlay is a mesh."""
+
+    def modules(broker: str) -> list[PolicyModule]:
+        chance = Random(f"{seed} {broker}")
+        return [RandomSoftLinks(chance, every_s=every_s, for_s=CHANGING_S)]
+
+    return modules
+
+
 def is_mesh(overlay: Overlay) -> bool:
     return isinstance(overlay, type) and issubclass(overlay, MeshRouting)
 
@@ -76,12 +90,7 @@ def _mesh(tree: Topology, seed: int) -> OverlayShape:
         "threshold": random.choice((0.0, 0.8)),
     }
     every_s = random.choice((0.5, 5.0))
-
-    def modules(broker: str) -> list[PolicyModule]:
-        chance = Random(f"{seed} {broker}")
-        return [RandomSoftLinks(chance, every_s=every_s, for_s=CHANGING_S)]
-
-    return OverlayShape(tree, settings, modules)
+    return OverlayShape(tree, settings, soft_link_modules(seed, every_s=every_s))
 
 
 def _dht(tree: Topology, seed: int) -> OverlayShape:

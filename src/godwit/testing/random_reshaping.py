@@ -4,6 +4,10 @@ As `random_moves`, with clients that leave, too; meanwhile the network changes f
 random tree, with brokers that flip at different times.  The oracle checks what clients receive, as
 if the tree had never changed.  Afterwards all tables are those of the last tree.
 
+`random_overlay_changes` does the same with overlays of any kind: from a tree, clusters or a mesh to
+a tree, clusters or a mesh, also of the same kind.  Soft links of meshes change all the time.  Moves
+have a time limit there, as live ones have: a move that meets the end of an epoch may stay.
+
 With `faults`, in a random phase: the coordinator crashes and is started again, or a change is given
 up, or a broker or link is slow, or the network is parted for a while.  Brokers do not crash here: a
 simulated broker has no peers that send again what it lost.
@@ -11,13 +15,16 @@ simulated broker has no peers that send again what it lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import inf
 from random import Random
 
-from godwit.broker.routing import Reshapable
+from godwit.broker.routing import Reshapable, in_use
 from godwit.migration.reshaping import ReshapingStage
-from godwit.overlay import Overlay
+from godwit.overlay import OVERLAYS, Overlay
+from godwit.overlay.clusters.cluster_structure import structure_of
 from godwit.overlay.epochs.epoch_phases import EpochPhase
 from godwit.overlay.topology import Topology, random_tree
 from godwit.overlay.tree.tree_routing import TreeRouting
@@ -28,10 +35,16 @@ from godwit.simulation.simulated_client import SimulatedClient
 from godwit.simulation.simulated_reshaping import SimulatedReshaping, reshape
 from godwit.simulation.simulator import Simulator
 from godwit.simulation.statistics import Statistics
-from godwit.testing.overlay_shapes import check_is_tree
+from godwit.testing.overlay_shapes import (
+    OverlayShape,
+    check_is_tree,
+    shape_for,
+    soft_link_modules,
+)
 from godwit.testing.random_moves import DURATION_S, SETTLE_S, MovingClient
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
-from godwit.testing.table_checks import ClientHoldings, holding_errors
+from godwit.testing.random_soft_links import CopyCount
+from godwit.testing.table_checks import ClientHoldings, cluster_holding_errors, holding_errors
 
 #: What a client is told that wants to move meanwhile.
 CHANGING = "changes its shape"
@@ -45,6 +58,8 @@ class ReshapingRun:
     changes: list[ReshapingStage]
     refused_moves: int
     wrong: list[str] = field(default_factory=list)
+    kinds: list[tuple[str, str]] = field(default_factory=list)
+    """The overlays before and after each change that was done."""
 
     @property
     def is_flawless(self) -> bool:
@@ -62,7 +77,31 @@ def random_reshaping(
     """Build and run the scenario of `seed`, checking invariants after every step."""
     check_is_tree(overlay, "a network that changes its shape")
     random = Random(f"reshaping {seed}")
-    topology = random_tree(random.randint(2, 8), random)
+    tree = random_tree(random.randint(2, 8), random)
+    return _run(seed, random, OverlayShape(tree, {}), overlay, _Changes, faults=faults)
+
+
+def random_overlay_changes(seed: int, *, faults: bool = False) -> ReshapingRun:
+    """As `random_reshaping`, with overlays of any kind."""
+    random = Random(f"overlays {seed}")
+    tree = random_tree(random.randint(2, 8), random)
+    kind = random.choice(sorted(OVERLAYS))
+    shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
+    modules = soft_link_modules(seed, every_s=random.choice((0.5, 2.0)))
+    started = OverlayShape(shape.topology, shape.settings, modules)
+    return _run(seed, random, started, OVERLAYS[kind], _OverlayChanges, faults=faults)
+
+
+def _run(
+    seed: int,
+    random: Random,
+    shape: OverlayShape,
+    overlay: Overlay,
+    make_changes: type[_Changes],
+    *,
+    faults: bool,
+) -> ReshapingRun:
+    topology = shape.topology
     oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
     resources = {
         name: BrokerResources(cpu_speed=10 ** random.uniform(0.3, 1.5), matching_work_base=0.1)
@@ -73,9 +112,12 @@ def random_reshaping(
         seed=seed,
         resources=resources,
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=random.choice((0.001, 0.2, 0.5))),
-        observers=(oracle, statistics),
+        observers=(oracle, statistics, copies := CopyCount()),
         overlay=overlay,
+        settings=shape.settings,
+        modules=shape.modules,
     )
+    changes = make_changes(simulator, random, faults=faults)
     clients = [
         _ReshapedClient(
             simulator.client(f"c{i}", at=random.choice(topology.brokers)), simulator, random
@@ -83,22 +125,29 @@ def random_reshaping(
         for i in range(random.randint(2, 6))
     ]
     for client in clients:
+        client.within_s = changes.moves_within_s
         client.plan()
-    changes = _Changes(simulator, random, faults=faults)
+    changes.clients = clients
     changes.plan()
     simulator.run(until_s=DURATION_S + 2 * SETTLE_S)
     unconfirmed = count_unconfirmed(simulator)
-    wrong = [*changes.errors(), *_table_errors(simulator)]
+    wrong = [*changes.errors(), *_table_errors(simulator, changes.kinds[-1])]
+    if copies.repeated:
+        wrong.append(f"{copies.repeated} copies came to a broker that had one")
+    changes.end()
     for client in clients:
         client.withdraw_everything()
     refused = _forget_refused_moves(simulator.clients.values())
     run = finished_run(seed, simulator, oracle, statistics, unconfirmed)
     stages = [change.stage for change in changes.begun]
-    return ReshapingRun(run, stages, refused, wrong)
+    return ReshapingRun(run, stages, refused, wrong, list(pairwise(changes.kinds)))
 
 
 class _ReshapedClient(MovingClient):
     """Moves only sometimes, and may leave."""
+
+    within_s = inf
+    """How long a move may take."""
 
     def plan(self) -> None:
         random = self._random
@@ -119,19 +168,34 @@ class _ReshapedClient(MovingClient):
             super()._subscribe()
 
     def _move(self) -> None:
+        self.move()
+
+    def move(self) -> None:
+        """Move anywhere."""
         if not self._client.has_left:
-            self._client.move(self._random.choice(self._targets()))
+            self._client.move(self._random.choice(self._targets()), within_s=self.within_s)
 
 
 class _Changes:
     """Changes of the shape, one after the other, and what happens to them."""
+
+    moves_within_s = inf
 
     def __init__(self, simulator: Simulator, random: Random, *, faults: bool) -> None:
         self._simulator = simulator
         self._random = random
         self._faults = faults
         self._epoch = 0
+        self.clients: Sequence[_ReshapedClient] = ()
         self.begun: list[SimulatedReshaping] = []
+        first = type(in_use(next(iter(simulator.brokers.values())).broker.routing))
+        self._first = next((name for name, kind in OVERLAYS.items() if kind is first), "tree")
+
+    @property
+    def kinds(self) -> list[str]:
+        """The overlays, one after the other, as far as changes were done."""
+        done = [c.record.shape.overlay for c in self.begun if c.stage is ReshapingStage.DONE]
+        return [self._first, *(kind or self._first for kind in done)]
 
     def plan(self) -> None:
         random = self._random
@@ -143,19 +207,23 @@ class _Changes:
         if self.begun and not self.begun[-1].stage.is_over:
             return
         self._epoch += 1
-        change = reshape(
-            simulator,
-            shuffled_tree(simulator.topology, random),
-            change=f"change-{self._epoch}",
-            seed=random.randrange(2**32),
-            epoch=self._epoch,
-            request_s=10 ** random.uniform(-2.0, 0.3),
-        )
+        change = self._reshape(f"change-{self._epoch}")
         self.begun.append(change)
         if self._faults:
             for _ in range(random.randint(1, 3)):
                 at_s = simulator.now_s + random.expovariate(1.0 / random.choice((0.1, 1.0, 5.0)))
                 simulator.at(at_s, self._fail, change)
+
+    def _reshape(self, change: str) -> SimulatedReshaping:
+        random, simulator = self._random, self._simulator
+        return reshape(
+            simulator,
+            shuffled_tree(simulator.topology, random),
+            change=change,
+            seed=random.randrange(2**32),
+            epoch=self._epoch,
+            request_s=10 ** random.uniform(-2.0, 0.3),
+        )
 
     def _fail(self, change: SimulatedReshaping) -> None:
         random, simulator = self._random, self._simulator
@@ -181,6 +249,11 @@ class _Changes:
         parted = frozenset(each for each in topology.brokers if random.random() < 0.5)
         return Partition(brokers=parted, at_s=now_s, for_s=for_s)
 
+    def end(self) -> None:
+        """Let no coordinator ask for ever."""
+        for change in self.begun:
+            change.crash()
+
     def errors(self) -> list[str]:
         """What is wrong long after the last change: not over, or not everywhere the same."""
         wrong = [f"{c.record.change} is {c.stage.value}" for c in self.begun if not c.stage.is_over]
@@ -193,6 +266,30 @@ class _Changes:
         return wrong
 
 
+class _OverlayChanges(_Changes):
+    moves_within_s = 30.0
+
+    def _reshape(self, change: str) -> SimulatedReshaping:
+        random, simulator = self._random, self._simulator
+        request_s = 10 ** random.uniform(-2.0, 0.3)
+        for client in self.clients:  # Moves that meet every phase of the change.
+            for _ in range(random.randint(0, 3)):
+                simulator.at(simulator.now_s + random.uniform(0.0, 8 * request_s), client.move)
+        kind = random.choice(sorted(OVERLAYS))
+        tree = shuffled_tree(simulator.topology, random)
+        shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
+        return reshape(
+            simulator,
+            shape.topology,
+            change=change,
+            seed=random.randrange(2**32),
+            epoch=self._epoch,
+            request_s=request_s,
+            overlay=kind,
+            settings=shape.settings,
+        )
+
+
 def shuffled_tree(topology: Topology, random: Random) -> Topology:
     """A random tree of the same brokers."""
     brokers = list(topology.brokers)
@@ -203,7 +300,7 @@ def shuffled_tree(topology: Topology, random: Random) -> Topology:
     return Topology(topology.brokers, frozenset((a, b) for a, b in links))
 
 
-def _table_errors(simulator: Simulator) -> list[str]:
+def _table_errors(simulator: Simulator, kind: str) -> list[str]:
     tables = {name: node.broker.routing.tables() for name, node in simulator.brokers.items()}
     holdings = [
         ClientHoldings(
@@ -214,6 +311,9 @@ def _table_errors(simulator: Simulator) -> list[str]:
         )
         for client in simulator.clients.values()
     ]
+    if kind == "clusters":
+        structure = structure_of(simulator.settings)
+        return cluster_holding_errors(structure, tables, holdings, simulator.lane)
     return holding_errors(simulator.topology, tables, holdings, simulator.lane)
 
 

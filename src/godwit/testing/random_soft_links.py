@@ -37,7 +37,8 @@ class RandomSoftLinks(PolicyModule):
     def on_timer(self, name: str, now_s: float) -> Iterable[Request]:
         assert self._view is not None
         mesh = self._view.multipath
-        assert isinstance(mesh, MeshRouting)
+        if not isinstance(mesh, MeshRouting):  # It may become one.
+            return self._next(now_s)
         near = [each for each in mesh.mom.distances if each != self._view.broker]
         wanted = self._random.sample(near, self._random.randint(0, len(near)))
         return [WantSoftLinks(tuple(wanted)), *self._next(now_s)]

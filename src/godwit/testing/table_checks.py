@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 from godwit.broker.routing import Tables
 from godwit.broker.stimuli import Hop, LocalClient, Neighbour
 from godwit.client.client_session import ClientSession
+from godwit.overlay.clusters.cluster_structure import ClusterStructure
 from godwit.overlay.topology import Topology
 
 _Homes: TypeAlias = dict[str, tuple[str, str]]
@@ -34,7 +35,12 @@ def table_errors(
     Each broker holds all advertisements, with the next hop on the way to the publisher.  It holds
     the subscriptions of its own clients and those that its neighbours have sent to it, no others.
     """
-    held = [
+    return holding_errors(topology, tables, holdings_of(sessions), lane)
+
+
+def holdings_of(sessions: Iterable[ClientSession]) -> list[ClientHoldings]:
+    """What clients hold at the brokers where they are."""
+    return [
         ClientHoldings(
             session.name,
             session.broker,
@@ -43,7 +49,6 @@ def table_errors(
         )
         for session in sessions
     ]
-    return holding_errors(topology, tables, held, lane)
 
 
 def holding_errors(
@@ -77,6 +82,41 @@ def holding_errors(
             wrong.append(f"{broker} has subscriptions {found.subscriptions}, not {expected}")
         unknown = sorted(expected.keys() - subscribed.keys())
         wrong += [f"{broker} was sent {id}, which no client holds" for id in unknown]
+    return wrong
+
+
+def cluster_holding_errors(
+    structure: ClusterStructure,
+    tables: Mapping[str, Tables],
+    holdings: Iterable[ClientHoldings],
+    lane: int = 0,
+) -> list[str]:
+    """What is wrong in the tables of brokers in clusters.
+
+    Each holds the advertisements and subscriptions of its own clients, and what its mates have
+    sent, which are subscriptions of their clients.
+    """
+    held = {broker: [each for each in holdings if each.broker == broker] for broker in tables}
+    wrong = []
+    for broker, found in tables.items():
+        expected: dict[str, Hop] = {
+            str(id): LocalClient(each.client) for each in held[broker] for id in each.advertisements
+        }
+        if found.advertisements != expected:
+            wrong.append(f"{broker} has advertisements {found.advertisements}, not {expected}")
+        links = structure.links(broker)
+        if set(found.told) != set(links):
+            wrong.append(f"{broker} is linked with {sorted(found.told)}, not {sorted(links)}")
+        expected = {
+            str(id): LocalClient(each.client) for each in held[broker] for id in each.subscriptions
+        }
+        for mate in structure.mates(broker):
+            told = tables[mate].told.get(broker, [])
+            expected |= dict.fromkeys(told, Neighbour(mate, lane))
+            own = {str(id) for each in held[mate] for id in each.subscriptions}
+            wrong += [f"{mate} has sent {id}, which no client holds" for id in set(told) - own]
+        if found.subscriptions != expected:
+            wrong.append(f"{broker} has subscriptions {found.subscriptions}, not {expected}")
     return wrong
 
 

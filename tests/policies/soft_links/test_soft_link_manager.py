@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from godwit.broker.effects import Decision
+from godwit.broker.routing import in_use
 from godwit.broker.stimuli import LinkKind, Neighbour, Received
 from godwit.content.filters import Filter
 from godwit.content.messages import Letter, Publication
@@ -79,7 +80,7 @@ def test_links_follow_the_traffic_within_three_periods() -> None:
     simulator.run(until_s=shift_s)
     assert not watch.forwarders["B04"], "the neighbour of the publisher is bypassed"
     simulator.run(until_s=shift_s + 3 * PERIOD_S)
-    mesh = simulator.brokers["B08"].broker.routing
+    mesh = in_use(simulator.brokers["B08"].broker.routing)
     assert isinstance(mesh, MeshRouting)
     simulator.run(until_s=end_s + 5.0)
     oracle.finish(end_s + 5.0)

@@ -26,8 +26,7 @@ Departs  1. In effect, withdrawals, recovery and links that come and go are ours
             subscription_lists.py and cluster_resync.py.
          2. Publications need an advertisement, as everywhere in Godwit; it is not sent to others.
          3. A broker in several rings publishes in the first one only: once is enough.
-Missing  The network cannot change its shape; partitions of the event space (section 3.2) are not
-         there.  Dynamic balancing is in steered_routing.py.
+Missing  Partitions of the event space (section 3.2).  Dynamic balancing is in steered_routing.py.
 Tested   tests/overlay/test_cluster_routing.py: orders and races by hand;
          tests/simulation/test_random_clusters.py: the random runs of trees;
          tests/runtime/test_clusters.py, tests/testing/storms/: live, with failures.
@@ -136,6 +135,12 @@ class ClusterRouting:
             link: LinkKind.PRIMARY if link in self._backbone else LinkKind.CROSS
             for link in self._links
         }
+
+    def sources(self, neighbour: Neighbour) -> list[Neighbour]:
+        """Of a mate those of other clusters; of another broker none (K3)."""
+        if neighbour not in self._cluster_broker_list:
+            return []
+        return [link for link in self._links if link not in self._cluster_broker_list]
 
     def why_not_linked(self, broker: str) -> str | None:
         """Why a link with this broker is refused (K1); None if it is a part of the structure."""

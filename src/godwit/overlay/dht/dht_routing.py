@@ -113,6 +113,18 @@ class DhtRouting:
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:
         return {**self._links, **dict.fromkeys(self._hop_links, LinkKind.SOFT)}
 
+    def sources(self, neighbour: Neighbour) -> list[Neighbour]:
+        if neighbour.lane == self._lane:
+            return list(self._hop_links)
+        return [link for link in self._hop_links if link.lane == neighbour.lane - 1]
+
+    def counts(self, neighbour: Neighbour) -> bool:
+        return True
+
+    @property
+    def uses_soft_links(self) -> bool:
+        return bool(self._hop_links)
+
     @property
     def is_complete(self) -> bool:
         return not self._missing
@@ -142,7 +154,7 @@ class DhtRouting:
             if type(hop) is not Neighbour:
                 continue
             if is_first:
-                self._copies.send(publication.publisher, hop, owner)
+                self._copies.send(publication.publisher, (hop,), {hop.name: owner})
             else:
                 self._copies.count(hop)
         return found

@@ -40,7 +40,7 @@ def place_in(shape: NetworkShape, place: Place) -> Place:
     if is_outside(shape, place.broker):
         names = [THE_NETWORK]
     expected = [Neighbour(name, shape.epoch) for name in names]
-    return Place(place.broker, expected=expected, settings=place.settings, lane=shape.epoch)
+    return Place(place.broker, expected=expected, settings=shape.settings, lane=shape.epoch)
 
 
 def opened_links(shape: NetworkShape, place: Place) -> list[Answer]:

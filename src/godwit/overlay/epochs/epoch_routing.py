@@ -11,10 +11,14 @@ Claim    Every publication travels in one epoch, and no subscriber gets one of t
          those of the old one: nothing is lost, nothing comes twice, publisher order is kept.
          Publishers do not stop.
 Departs  The papers restart the brokers, or change one link at a time.  This is ours.
-Tested   tests/overlay/test_epochs.py; random trees to random trees: testing/random_reshaping.py.
+Tested   tests/overlay/test_epochs.py, test_epochs_of_all_kinds.py; random overlays to random
+         overlays under traffic: testing/random_reshaping.py.
 
-E1  `Last` is sent over an old link when this broker has flipped and Last has come over all its
-    other old links: then nothing follows on this one, from any broker behind this end.
+The two epochs may be of any kind: trees, clusters, meshes (epoch_overlays.py).
+
+E1  `Last` is sent over an old link when this broker has flipped and Last has come over all old
+    links whose publications may go on over this one (epoch_drain.py): then nothing follows on it,
+    from any broker behind this end.
 E2  The old epoch is dropped when Last was sent to all old neighbours and has come from all.
 E3  A publication or sweep of the next epoch waits for that, and whatever follows it on its link.
 E4  Client moves are refused meanwhile: a publisher's new broker could still use the old epoch
@@ -22,26 +26,29 @@ E4  Client moves are refused meanwhile: a publisher's new broker could still use
 E5  A broker that has restarted is sent Last again, behind what it had not acknowledged.
 E6  A sweep that meets the end of the old epoch goes on in the next one, and waits wherever the old
     one has not drained (E3): so it is still behind all publications that it has to follow.
+E7  If the old epoch is in clusters, whose brokers do not know the publishers of others and cannot
+    refuse them (E4), a publisher that has flipped is paused when the old epoch has drained: then
+    all brokers have flipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from godwit.broker.effects import DropLane, EpochFlipped, Send
 from godwit.broker.routing import (
     Answer,
     Confirm,
     EpochStatus,
-    Holding,
     MovedAway,
     MovedHere,
+    Multipath,
     NameTable,
     Place,
     Routing,
-    Tables,
+    Structured,
 )
 from godwit.broker.stimuli import (
     AbortEpoch,
@@ -51,6 +58,7 @@ from godwit.broker.stimuli import (
     FlipEpoch,
     Hop,
     LinkKind,
+    LocalClient,
     Neighbour,
 )
 from godwit.content.link_messages import EpochNews, NetworkShape
@@ -58,27 +66,31 @@ from godwit.content.messages import (
     AdvertisementId,
     Last,
     Message,
+    Paused,
     Publication,
     ResyncDone,
     ResyncScope,
     RoutingMessage,
     Sweep,
+    Unadvertisement,
 )
 from godwit.errors import UsageError
 from godwit.overlay.epochs.epoch_confirmations import Confirmations, advertisement_key
+from godwit.overlay.epochs.epoch_drain import EpochDrain
 from godwit.overlay.epochs.epoch_names import EpochNames
+from godwit.overlay.epochs.epoch_overlays import EpochOverlays, MakeRouting
+from godwit.overlay.epochs.epoch_paths import EpochPaths
 from godwit.overlay.epochs.epoch_phases import EpochEvent, EpochPhase, PhaseMachine
-from godwit.overlay.epochs.epoch_places import is_outside, opened_links, place_in, without
-from godwit.overlay.epochs.epoch_sweeps import go_on_in, stranded
+from godwit.overlay.epochs.epoch_places import is_outside, opened_links, without
+from godwit.overlay.epochs.epoch_sweeps import can_go_on, go_on_in, stranded
+from godwit.overlay.epochs.epoch_views import EpochViews
 
 Answers = list[Answer]
-#: Makes the router of one epoch.
-MakeRouting: TypeAlias = Callable[[Place], Routing]
 
 LAST = Last()
 
 
-class EpochRouting:
+class EpochRouting(EpochViews):
     destinations: Callable[[Publication, Hop, int, float], Collection[Hop]]
     """That of the routing in use, while there is only one: it costs nothing more."""
     names: NameTable
@@ -90,27 +102,22 @@ class EpochRouting:
         find_overlay: Callable[[str], MakeRouting] | None = None,
     ) -> None:
         """`find_overlay` returns an overlay by its name, for shapes that have another."""
+        super().__init__(overlay(place), place.lane)
         self._place = place
-        self._overlay = overlay
-        self._find_overlay = find_overlay
+        self._overlays = EpochOverlays(place, overlay, find_overlay)
         self._machine = PhaseMachine()
-        self._lane = place.lane
-        self._now = overlay(place)
-        self._next: Routing | None = None
         self._now_shape: NetworkShape | None = None
         self._before: NetworkShape | None = None
-        self._shape: NetworkShape | None = None
-        """Of the next epoch."""
         self._change = self._now_change = ""
         self._ended = place.lane
         """The latest epoch that was in use, or was given up."""
         self._is_recovering = False
-        self._heard: set[Neighbour] = set()
-        """Old neighbours that have sent Last."""
-        self._said: set[Neighbour] = set()
-        """Old neighbours that were sent Last."""
-        self._gone: set[Neighbour] = set()
-        """Old neighbours that have dropped the old epoch."""
+        self._drain = EpochDrain()
+        self._sweeps_go_on = True
+        """Whether sweeps of the epoch before may go on in this one (E6)."""
+        self._pausing: list[tuple[LocalClient, int]] = []
+        """Publishers that are paused when the old epoch has drained, and their moves (E7)."""
+        self._paths = EpochPaths(self)
         self._closing: set[Neighbour] = set()
         """Links of a dropped epoch that are not closed yet."""
         self._confirmations = Confirmations()
@@ -123,9 +130,13 @@ class EpochRouting:
 
     def _bind(self) -> None:
         """Ask the routing that is in use directly, if there is nothing to choose."""
-        self._used: Routing = self._now
+        self.in_use = self._now
         if self._next is not None and self._machine.phase is EpochPhase.HOLDING:
-            self._used = self._next
+            self.in_use = self._next
+        lanes = {self._lane: self._now}
+        if self._next is not None and self._shape is not None:
+            lanes[self._shape.epoch] = self._next
+        self._paths.read(lanes, self.in_use)
         self._is_single = self._next is None and not self._closing
         self.destinations = self._choose_destinations
         if self._is_single:
@@ -134,33 +145,27 @@ class EpochRouting:
     def _choose_destinations(
         self, publication: Publication, last_hop: Hop, hops: int, now_s: float
     ) -> Collection[Hop]:
-        routing = self._of(last_hop) if isinstance(last_hop, Neighbour) else self._used
+        routing = self.routing_of(last_hop) if isinstance(last_hop, Neighbour) else self.in_use
         if routing is None:
             return ()  # Of a dropped epoch: it was sent again after a failure, and is known here.
         found = routing.destinations(publication, last_hop, hops, now_s)
-        if routing is self._now and self._gone:  # It was sent again after a failure.
-            return [hop for hop in found if hop not in self._gone]
+        if routing is self._now and self._drain.gone:  # It was sent again after a failure.
+            return [hop for hop in found if hop not in self._drain.gone]
         return found
 
-    def _of(self, neighbour: Neighbour) -> Routing | None:
-        """The routing of a link; None if its epoch is over."""
-        if neighbour.lane == self._lane:
-            return self._now
-        if self._shape is not None and neighbour.lane == self._shape.epoch:
-            return self._next
-        return None
-
     @property
-    def neighbours(self) -> Mapping[Neighbour, LinkKind]:
-        return self._used.neighbours
+    def paths(self) -> Multipath | None:
+        return self._paths if self._paths.is_there else None
 
-    @property
-    def subscription_count(self) -> int:
-        return self._used.subscription_count
-
-    @property
-    def advertisement_count(self) -> int:
-        return self._used.advertisement_count
+    def pause(self, client: LocalClient, move: int) -> Answers:
+        if self._machine.phase.is_committed and isinstance(self._now, Structured):  # E7
+            self._pausing.append((client, move))
+            return []
+        routing = self.in_use
+        if isinstance(routing, Structured | Multipath):
+            return self.passed_on(routing, routing.pause(client, move))
+        # Everything the client sent before is handled by now.
+        return [Confirm(client, Paused(move=move))]
 
     @property
     def is_complete(self) -> bool:
@@ -171,26 +176,6 @@ class EpochRouting:
     def _next_is_complete(self) -> bool:
         return self._next is not None and self._next.is_complete
 
-    def tables(self) -> Tables:
-        return self._used.tables()
-
-    def holdings(self) -> Iterable[Holding]:
-        return self._used.holdings()
-
-    def publisher(self, advertisement: AdvertisementId) -> Hop | None:
-        return self._now.publisher(advertisement)
-
-    @property
-    def sweeps(self) -> Sequence[Sweep]:
-        return self._now.sweeps
-
-    def check(self) -> None:
-        for routing in self._routings():
-            routing.check()
-
-    def _routings(self) -> list[Routing]:
-        return [self._now] if self._next is None else [self._now, self._next]
-
     # -- messages ------------------------------------------------------------------------------
 
     def handle(self, message: RoutingMessage, last_hop: Hop) -> Answers:
@@ -200,13 +185,16 @@ class EpochRouting:
         if isinstance(last_hop, Neighbour):
             if isinstance(message, Last):
                 return self._on_last(last_hop)
-            routing = self._of(last_hop)
-            if routing is None and isinstance(message, Sweep):  # E6
-                routing = self._now
-            return [] if routing is None else self._from(routing, routing.handle(message, last_hop))
+            routing = self.routing_of(last_hop)
+            if routing is None and isinstance(message, Sweep) and self._sweeps_go_on:  # E6
+                answers = go_on_in(self._now, [message], self._place.broker)
+                return self.passed_on(self._now, answers)
+            if routing is None:
+                return []
+            return self.passed_on(routing, routing.handle(message, last_hop))
         self._confirmations.request(message)
         return self._all(
-            self._from(each, each.handle(message, last_hop)) for each in self._routings()
+            self.passed_on(each, each.handle(message, last_hop)) for each in self.routings()
         )
 
     def _is_special(self, message: RoutingMessage, last_hop: Hop) -> bool:
@@ -216,7 +204,7 @@ class EpochRouting:
     def _all(self, answers: Iterable[Answers]) -> Answers:
         return list(chain.from_iterable(answers))
 
-    def _from(self, routing: Routing, answers: Sequence[Answer]) -> Answers:
+    def passed_on(self, routing: Routing, answers: Sequence[Answer]) -> Answers:
         """What an epoch answers, and the steps that are possible then."""
         return self._passed(routing, answers) + self._go_on()
 
@@ -226,21 +214,26 @@ class EpochRouting:
         if not isinstance(names, EpochNames):
             return list(answers)
         is_next = routing is self._next
-        if self._next is not None and self._gone:
-            answers = [*answers, *go_on_in(self._next, stranded(answers, self._gone))]
+        gone = self._drain.gone
+        if self._next is not None and gone and can_go_on(self._now):
+            going_on = go_on_in(self._next, stranded(answers, gone), self._place.broker)
+            answers = [*answers, *going_on]
         answers = names.from_next(answers) if is_next else names.from_now(answers)
         return [answer for answer in answers if self._passes(answer, is_next=is_next)]
 
     def _passes(self, answer: Answer, *, is_next: bool) -> bool:
         match answer:
             case Send(to=to):
-                return to not in self._gone
+                return to not in self._drain.gone
             case Confirm():
                 return self._confirmations.confirm(answer, by_next=is_next)
             case MovedHere():
                 return not is_next
-            case MovedAway(id=id):
+            case MovedAway(id=id, publisher=publisher):
                 self._confirmations.withdraw(advertisement_key(id))
+                for each in self.routings():
+                    if isinstance(each, Structured):  # It is not told by the broker over there.
+                        each.handle(Unadvertisement(id=id), publisher)
                 is_first = id not in self._moved_away
                 self._moved_away.add(id)
                 return is_first
@@ -249,45 +242,46 @@ class EpochRouting:
     # -- links ---------------------------------------------------------------------------------
 
     def link_up(self, neighbour: Neighbour, kind: LinkKind) -> Answers:
-        if neighbour in self._gone:  # It has restarted.
-            self._gone.discard(neighbour)
+        if neighbour in self._drain.gone:  # It has restarted.
+            self._drain.gone.discard(neighbour)
             return self.link_restarted(neighbour)
-        routing = self._of(neighbour)
-        return [] if routing is None else self._from(routing, routing.link_up(neighbour, kind))
+        routing = self.routing_of(neighbour)
+        return [] if routing is None else self.passed_on(routing, routing.link_up(neighbour, kind))
 
     def link_down(self, neighbour: Neighbour) -> Answers:
-        routing = self._of(neighbour)
+        routing = self.routing_of(neighbour)
         if routing is None:
             self._closing.discard(neighbour)
             self._bind()
             return []
-        if routing is self._next and not self._machine.phase.is_committed:
+        is_soft = routing.neighbours.get(neighbour) is LinkKind.SOFT  # Others may have flipped.
+        if routing is self._next and not self._machine.phase.is_committed and not is_soft:
             return self._give_up(EpochEvent.BREAK)
-        if self._next is not None and neighbour in self._heard & self._said:
-            self._gone.add(neighbour)  # It has dropped the old epoch.
+        if self._next is not None and neighbour in self._drain.heard & self._drain.said:
+            self._drain.gone.add(neighbour)  # It has dropped the old epoch.
             return []
-        return self._from(routing, routing.link_down(neighbour))
+        return self.passed_on(routing, routing.link_down(neighbour))
 
     def link_restarted(self, neighbour: Neighbour) -> Answers:
-        routing = self._of(neighbour)
+        routing = self.routing_of(neighbour)
         if routing is None:  # It has nothing to learn from an epoch that is over here.
             done = ResyncDone(scope=ResyncScope.SUBSCRIPTIONS_TOO)
             return [Send(neighbour, done), Send(neighbour, LAST)]
-        answers = self._from(routing, routing.link_restarted(neighbour))
-        if neighbour in self._said:  # E5
+        answers = self.passed_on(routing, routing.link_restarted(neighbour))
+        if neighbour in self._drain.said:  # E5
             answers.append(Send(neighbour, LAST))
         return answers
 
     def recovering(self) -> Answers:
         self._is_recovering = True
-        return self._all(self._from(each, each.recovering()) for each in self._routings())
+        return self._all(self.passed_on(each, each.recovering()) for each in self.routings())
 
     def clients_returned(self) -> Answers:
-        return self._all(self._from(each, each.clients_returned()) for each in self._routings())
+        return self._all(self.passed_on(each, each.clients_returned()) for each in self.routings())
 
     def recovered(self) -> Answers:
         self._is_recovering = False
-        return self._all(self._from(each, each.recovered()) for each in self._routings())
+        return self._all(self.passed_on(each, each.recovered()) for each in self.routings())
 
     # -- a change ------------------------------------------------------------------------------
 
@@ -351,8 +345,14 @@ class EpochRouting:
         answers = self._supersede(shape)
         if self._is_recovering or not self._has_told or self._closing:
             raise UsageError(f"{broker} does not know the whole network at present")
+        shape, routing = self._made(shape)
         self._machine.apply(EpochEvent.BUILD)
-        return answers + self._begin(change, shape)
+        return answers + self._begin(change, shape, routing)
+
+    def _made(self, shape: NetworkShape) -> tuple[NetworkShape, Routing]:
+        """The shape with its overlay and settings, and a router in it; UsageError if it is bad."""
+        shape = self._overlays.completed(shape)
+        return shape, self._overlays.routing(shape)
 
     def _supersede(self, shape: NetworkShape) -> Answers:
         """Give up an uncommitted change that is older: its coordinator has, or is gone."""
@@ -366,9 +366,8 @@ class EpochRouting:
         """Whether this was asked before, and is going on or completed."""
         return change == self._change and shape.epoch in (self._lane, self.status.next_epoch)
 
-    def _begin(self, change: str, shape: NetworkShape) -> Answers:
-        lane, self._change, self._shape = shape.epoch, change, shape
-        routing = self._next = self._overlay_of(shape)(place_in(shape, self._place))
+    def _begin(self, change: str, shape: NetworkShape, routing: Routing) -> Answers:
+        lane, self._change, self._shape, self._next = shape.epoch, change, shape, routing
         self._confirmations = Confirmations()
         self._moved_away = set()
         self.names = EpochNames(self._now.names, routing.names, lane)
@@ -383,7 +382,9 @@ class EpochRouting:
             return []
         answers = self._supersede(shape)
         old, lane = self._now, self._lane
-        self._now, self._lane = self._overlay_of(shape)(place_in(shape, self._place)), shape.epoch
+        shape, self._now = self._made(shape)
+        self._lane = shape.epoch
+        self._overlays.use(shape)
         self._end(shape.epoch)
         self._change = self._now_change = change
         self._now_shape = shape
@@ -402,11 +403,6 @@ class EpochRouting:
         for claim in self._now.names.sessions():
             answers += self._passed(routing, routing.names.enter(claim))
         return answers
-
-    def _overlay_of(self, shape: NetworkShape) -> MakeRouting:
-        if shape.overlay and self._find_overlay is not None:
-            self._overlay = self._find_overlay(shape.overlay)
-        return self._overlay
 
     def _abort(self, change: str, epoch: int) -> Answers:
         if change != self._change or self._next is None:
@@ -431,8 +427,9 @@ class EpochRouting:
         if self._next is not None and change == self._change:
             return self._flip()
         answers = self._supersede(shape)  # It has lost this change in a failure.
+        shape, routing = self._made(shape)
         self._machine.apply(EpochEvent.FLIP)
-        return answers + self._begin(change, shape)
+        return answers + self._begin(change, shape, routing)
 
     def _flip(self) -> Answers:
         self._machine.apply(EpochEvent.FLIP)
@@ -440,12 +437,16 @@ class EpochRouting:
         return self._flipped() + self._go_on()
 
     def _flipped(self) -> Answers:
-        return [EpochFlipped()] if self._machine.phase is EpochPhase.HOLDING else []
+        if self._machine.phase is not EpochPhase.HOLDING:
+            return []
+        old = self._now
+        unused = old.want_soft_links(()) if isinstance(old, Multipath) else ()
+        return [EpochFlipped(), *unused]
 
     def _on_last(self, neighbour: Neighbour) -> Answers:
         if neighbour.lane != self._lane:
             return []
-        self._heard.add(neighbour)
+        self._drain.heard.add(neighbour)
         if self._next is None:  # Lost in a failure: the coordinator, or a neighbour, will tell.
             return []
         return self._go_on() if self._machine.phase.is_committed else self._flip()
@@ -460,12 +461,8 @@ class EpochRouting:
             self._bind()
             answers += self._flipped()
         if self._machine.phase is EpochPhase.HOLDING and self._has_told:
-            old = self._now.neighbours
-            for neighbour in sorted(old):
-                if neighbour not in self._said and self._has_all_but(neighbour, old):  # E1
-                    self._said.add(neighbour)
-                    answers.append(Send(neighbour, LAST))
-            if self._heard >= old.keys() and self._said >= old.keys():
+            answers += [Send(neighbour, LAST) for neighbour in self._drain.due(self._now)]
+            if self._drain.is_over(self._now):
                 answers += self._drop()
         return answers
 
@@ -474,27 +471,27 @@ class EpochRouting:
         """Whether the present epoch will tell nothing more."""
         return self._now.is_complete or is_outside(self._now_shape, self._place.broker)
 
-    def _has_all_but(self, neighbour: Neighbour, old: Collection[Neighbour]) -> bool:
-        """Whether all other old neighbours have sent Last."""
-        return all(each in self._heard for each in old if each != neighbour)
-
     def _drop(self) -> Answers:
         """The old epoch has drained (E2)."""
         assert self._next is not None
         assert self._shape is not None
         self._machine.apply(EpochEvent.DRAINED)
         answers: Answers = [DropLane(self._lane), *self._confirmations.end(next_remains=True)]
-        self._closing = set(self._now.neighbours) - self._gone
+        self._closing = set(self._now.neighbours) - self._drain.gone
+        self._sweeps_go_on = can_go_on(self._now)
+        self._overlays.use(self._shape)
         self._before, self._now_shape = self._now_shape, self._shape
         sweeps = self._now.sweeps
         self._now, self._lane, self._now_change = self._next, self._shape.epoch, self._change
+        pausing, self._pausing = self._pausing, []
         self._end(self._lane)
-        return answers + go_on_in(self._now, sweeps)
+        answers += go_on_in(self._now, sweeps, self._place.broker)
+        return answers + self._all(self.pause(*each) for each in pausing)
 
     def _end(self, epoch: int) -> None:
         """There is one epoch again; another one has a higher number than `epoch`."""
         self._next = self._shape = None
-        self._heard, self._said, self._gone = set(), set(), set()
+        self._drain = EpochDrain()
         self._ended = max(self._ended, epoch)
         self.names = self._now.names
         self._bind()

@@ -88,6 +88,13 @@ class MeshRouting(TreeRouting):
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:
         return {**super().neighbours, **dict.fromkeys(self.soft_links.links, LinkKind.SOFT)}
 
+    def counts(self, neighbour: Neighbour) -> bool:
+        return neighbour.lane == self._lane
+
+    @property
+    def uses_soft_links(self) -> bool:
+        return any(end.is_used for end in self.soft_links.links.values())
+
     def _linked(self) -> set[str]:
         return {link.name for link in self._links} | set(self.soft_links.used)
 

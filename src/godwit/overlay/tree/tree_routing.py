@@ -1,8 +1,7 @@
 """Routing in a tree of brokers, with advertisements and covering (PADRES).
 
 Paper    Cheung, thesis 3.1 and 3.2: filter-based routing.
-Words    SRT -> AdvertisementTable; PRT -> InterestTable; sentTo and suppressed -> Link, in front
-         and behind.
+Words    SRT -> AdvertisementTable; PRT -> InterestTable; sentTo, suppressed -> Link: front, behind.
 Claim    Once a subscription is in effect, every publication that matches it and that is
          published under an advertisement in effect reaches it exactly once, in publisher order.
 
@@ -109,6 +108,9 @@ class TreeRouting:
     @property
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:
         return {neighbour: link.kind for neighbour, link in self._links.items()}
+
+    def sources(self, neighbour: Neighbour) -> list[Neighbour]:
+        return [link for link in self._links if link != neighbour]
 
     @property
     def is_complete(self) -> bool:

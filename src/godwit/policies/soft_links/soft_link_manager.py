@@ -26,6 +26,7 @@ from godwit.broker.modules import (
     WantSoftLinks,
 )
 from godwit.broker.stimuli import LinkKind, Neighbour
+from godwit.overlay.mesh.master_overlay_map import MasterOverlayMap
 from godwit.overlay.mesh.mesh_routing import MeshRouting
 from godwit.overlay.mesh.mesh_settings import MeshSettings
 from godwit.overlay.mesh.strategies import ForwardingStrategy
@@ -86,10 +87,10 @@ class SoftLinkManager(PolicyModule):
         self._view: BrokerView
 
     @property
-    def _mesh(self) -> MeshRouting:
+    def _mesh(self) -> MeshRouting | None:
+        """None while the network has another overlay."""
         mesh = self._view.multipath
-        assert isinstance(mesh, MeshRouting), "soft links are managed in a mesh"
-        return mesh
+        return mesh if isinstance(mesh, MeshRouting) else None
 
     def start(self, view: BrokerView, now_s: float) -> Iterable[Request]:
         self._view = view
@@ -100,8 +101,17 @@ class SoftLinkManager(PolicyModule):
         return Timer(name, now_s + (period_s if name == EVALUATE else period_s / EXCHANGES))
 
     def on_timer(self, name: str, now_s: float) -> Iterable[Request]:
-        requests = self._evaluate() if name == EVALUATE else self._exchange(now_s)
+        mesh, requests = self._mesh, []
+        if mesh is not None:
+            self._follow(mesh.settings)
+            requests = self._evaluate(mesh) if name == EVALUATE else self._exchange(mesh, now_s)
         return [*requests, self._next(name, now_s)]
+
+    def _follow(self, settings: MeshSettings) -> None:
+        """The network may have changed to a mesh with other settings."""
+        if settings != self._settings:
+            self._settings = settings
+            self._choice = SoftLinkChoice(settings.load_threshold, settings.candidates)
 
     # -- loads and round trips -----------------------------------------------------------------
 
@@ -110,14 +120,18 @@ class SoftLinkManager(PolicyModule):
         links = self._view.neighbours.items()
         return [link for link, kind in links if kind is LinkKind.PRIMARY]
 
-    def _exchange(self, now_s: float) -> list[Request]:
+    def _exchange(self, mesh: MeshRouting, now_s: float) -> list[Request]:
         own = NearLoad(self._view.broker, self._load(now_s), 0.0)
         is_complete = self._exchanges % COMPLETE_EVERY == 0
         self._exchanges += 1
         letters: list[Request] = []
         for link in self._primary:
             told = {} if is_complete else self._told.get(link, {})
-            behind = [near for near in self._behind(link) if _is_news(near, told.get(near.broker))]
+            behind = [
+                near
+                for near in self._behind(mesh.mom, link)
+                if _is_news(near, told.get(near.broker))
+            ]
             near = [own, *behind][:NEAR_MAX]
             self._told[link] = {**told, **{each.broker: each for each in near}}
             sent_s, came_s = self._heard.get(link, (0.0, now_s))
@@ -125,9 +139,8 @@ class SoftLinkManager(PolicyModule):
             letters.append(ToNeighbour(link, msgspec.msgpack.encode(letter)))
         return letters
 
-    def _behind(self, link: Neighbour) -> list[NearLoad]:
+    def _behind(self, mom: MasterOverlayMap, link: Neighbour) -> list[NearLoad]:
         """What is known of brokers that are within delta as seen from the neighbour."""
-        mom = self._mesh.mom
         return [
             near
             for broker, near in self._near.items()
@@ -147,17 +160,17 @@ class SoftLinkManager(PolicyModule):
         self._heard[neighbour] = letter.sent_s, now_s
         if letter.echo_s:
             self._round_trips_s[neighbour] = max(0.0, now_s - letter.echo_s - letter.waited_s)
-        link_s = self._round_trips_s.get(neighbour, 0.0)
-        for near in letter.near[:NEAR_MAX]:
+        link_s, mesh = self._round_trips_s.get(neighbour, 0.0), self._mesh
+        for near in letter.near[:NEAR_MAX] if mesh is not None else ():
             far_s = near.round_trip_s + link_s
-            if self._mesh.mom.directions.get(near.broker) == neighbour.name:
+            if mesh is not None and mesh.mom.directions.get(near.broker) == neighbour.name:
                 self._near[near.broker] = NearLoad(near.broker, near.load, far_s)
         return ()
 
     # -- links ---------------------------------------------------------------------------------
 
-    def _evaluate(self) -> list[Request]:
-        mesh, choice = self._mesh, self._choice
+    def _evaluate(self, mesh: MeshRouting) -> list[Request]:
+        choice = self._choice
         strategy = self._settings.strategy
         if strategy is ForwardingStrategy.S0:
             return []

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import random as global_random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
+from godwit.client.client_session import ClientSession
 from godwit.migration.reshaping import ReshapingRecord, ReshapingStage
 from godwit.overlay.epochs.epoch_phases import EpochPhase
 from godwit.overlay.topology import random_tree
@@ -54,12 +55,12 @@ async def _storm(result: Storm, random: Random) -> Storm:
         for client in clients:
             client.period_s = 10 ** random.uniform(-2.5, -1.3)
             await client.start(names)
-        changes = _StormyChanges(result, network, random)
+        changes = StormyChanges(result, network, random)
         until_s = asyncio.get_running_loop().time() + PUBLISH_S
         async with asyncio.TaskGroup() as group:
             for client in clients:
                 group.create_task(client.publish_until(until_s))
-            group.create_task(_moves(clients, network, random))
+            group.create_task(some_moves(clients, network, random))
             group.create_task(changes.run())
         await changes.faults.all_restarted()
         result.happened += changes.faults.happened
@@ -70,7 +71,7 @@ async def _storm(result: Storm, random: Random) -> Storm:
     return result
 
 
-async def _moves(clients: list[StormClient], network: MemoryNetwork, random: Random) -> None:
+async def some_moves(clients: list[StormClient], network: MemoryNetwork, random: Random) -> None:
     """Some clients move; it may be refused."""
     for _ in range(random.randint(0, 3)):
         await asyncio.sleep(random.uniform(0.0, PUBLISH_S / 4))
@@ -81,8 +82,10 @@ async def _moves(clients: list[StormClient], network: MemoryNetwork, random: Ran
             await client.move(random.choice(others))
 
 
-class _StormyChanges:
-    """Changes of the shape, one after the other, each with a fault."""
+class StormyChanges:
+    """Changes of the shape, one after the other, each with a fault, unless they are calm."""
+
+    is_calm = False
 
     def __init__(self, result: Storm, network: MemoryNetwork, random: Random) -> None:
         self.faults = FaultInjector(network, random)
@@ -98,12 +101,13 @@ class _StormyChanges:
             await self._change(epoch)
 
     async def _change(self, epoch: int) -> None:
-        network, random = self._network, self._random
-        target = shuffled_tree(network.topology, random)
-        record = self._record = network.plan_shape(target, f"change-{epoch}", epoch)
+        random = self._random
+        record = self._record = self._plan(f"change-{epoch}", epoch)
         moment, fault = random.choice(MOMENTS), random.choice((self._crash, self._cut, None))
         carrying = self._carry_out(record)
-        if fault is None:
+        if self.is_calm:
+            pass
+        elif fault is None:
             await self._until(moment, carrying)
             carrying.cancel()
             await asyncio.gather(carrying, return_exceptions=True)
@@ -113,9 +117,15 @@ class _StormyChanges:
         else:
             injecting = asyncio.create_task(self._inject(moment, fault, carrying))
             await asyncio.gather(injecting, return_exceptions=False)
-        record = await carrying
-        network.has_shape(record)
+        self._ended(await carrying)
+
+    def _ended(self, record: ReshapingRecord) -> None:
+        self._network.has_shape(record)
         self.faults.happened.append(f"{record.change}: {record.stage.value} {record.reason}")
+
+    def _plan(self, change: str, epoch: int) -> ReshapingRecord:
+        target = shuffled_tree(self._network.topology, self._random)
+        return self._network.plan_shape(target, change, epoch)
 
     def _carry_out(self, record: ReshapingRecord) -> asyncio.Task[ReshapingRecord]:
         brokers = self._network.topology.brokers
@@ -170,6 +180,12 @@ async def _check_when_quiet(
 
 def _errors(network: MemoryNetwork, clients: list[StormClient]) -> list[str]:
     sessions = [client.client.session for client in clients]
+    tables = partial(table_errors, network.topology, network.tables(), sessions, network.lane)
+    return unfinished(network, sessions) or tables() or stale_ports(network, sessions)
+
+
+def unfinished(network: MemoryNetwork, sessions: Sequence[ClientSession]) -> list[str]:
+    """Clients that wait, and brokers that are not done with the last change."""
     busy = [f"{s.name} waits" for s in sessions if not s.is_idle or s.is_moving]
     for name, node in network.nodes.items():
         status = node.epochs.status
@@ -180,5 +196,4 @@ def _errors(network: MemoryNetwork, clients: list[StormClient]) -> list[str]:
         stale = [hop for hop in node.ports if getattr(hop, "lane", network.lane) != network.lane]
         busy += [f"{name} still has {hop}" for hop in stale]
         node.broker.routing.check()
-    tables = partial(table_errors, network.topology, network.tables(), sessions, network.lane)
-    return busy or tables() or stale_ports(network, sessions)
+    return busy

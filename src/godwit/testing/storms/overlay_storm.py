@@ -1,0 +1,126 @@
+"""One storm of a network that changes from overlay to overlay: tree, clusters, mesh.
+
+As `reshaping_storm`, with live brokers in virtual time and overlays of any kind; soft links of
+meshes open and close at random.  In every other storm a broker, a link or the coordinator fails in
+a random phase of each change; a broker that is started again has the configuration of the first
+overlay.  In the others nothing fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as global_random
+from random import Random
+
+from godwit.migration.reshaping import ReshapingRecord, ReshapingStage
+from godwit.overlay import OVERLAYS
+from godwit.overlay.clusters.cluster_structure import structure_of
+from godwit.overlay.mesh.mesh_settings import mesh_settings_of
+from godwit.overlay.topology import random_tree
+from godwit.testing.memory_network import MemoryNetwork
+from godwit.testing.overlay_shapes import OverlayShape, shape_for, soft_link_modules
+from godwit.testing.random_reshaping import shuffled_tree
+from godwit.testing.storms.reshaping_storm import (
+    PUBLISH_S,
+    StormyChanges,
+    some_moves,
+    unfinished,
+)
+from godwit.testing.storms.storm import Storm, becomes_true, check_deliveries, count_deliveries
+from godwit.testing.storms.storm_checks import stale_ports
+from godwit.testing.storms.storm_clients import StormClient
+from godwit.testing.table_checks import cluster_holding_errors, holding_errors, holdings_of
+from godwit.testing.virtual_time import run_in_virtual_time
+
+
+def overlay_storm(seed: int) -> Storm:
+    """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
+    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
+    return run_in_virtual_time(_storm(Storm(seed), Random(f"overlay storm {seed}")))
+
+
+async def _storm(result: Storm, random: Random) -> Storm:
+    tree = random_tree(random.randint(2, 6), random)
+    result.brokers = len(tree.brokers)
+    latency_s = random.choice((0.0001, 0.002, 0.02))
+    kind = random.choice(sorted(OVERLAYS))
+    shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
+    async with MemoryNetwork(
+        tree,
+        clusters=shape.settings.get("clusters"),
+        mesh=mesh_settings_of(shape.settings) if kind == "mesh" else None,
+        modules=soft_link_modules(result.seed, every_s=random.choice((0.1, 1.0))),
+        latency_s=lambda: random.uniform(0.0, latency_s),
+    ) as network:
+        names = [f"c{number}" for number in range(random.randint(2, 5))]
+        clients = [
+            StormClient(name, network, random.choice(tree.brokers), random) for name in names
+        ]
+        for client in clients:
+            client.period_s = 10 ** random.uniform(-2.5, -1.3)
+            await client.start(names)
+        changes = _OverlayStormChanges(result, network, random)
+        changes.is_calm = result.seed % 2 == 0
+        changes.now = kind, shape
+        until_s = asyncio.get_running_loop().time() + PUBLISH_S
+        async with asyncio.TaskGroup() as group:
+            for client in clients:
+                group.create_task(client.publish_until(until_s))
+            group.create_task(some_moves(clients, network, random))
+            group.create_task(changes.run())
+        await changes.faults.all_restarted()
+        result.happened += [f"begins as {kind}", *changes.faults.happened]
+        await _check_when_quiet(result, network, clients, changes)
+        count_deliveries(result, clients)
+        for client in clients:
+            await client.stop()
+    return result
+
+
+class _OverlayStormChanges(StormyChanges):
+    now: tuple[str, OverlayShape]
+    """The overlay in use, and its shape."""
+
+    next: tuple[str, OverlayShape]
+
+    def _plan(self, change: str, epoch: int) -> ReshapingRecord:
+        random, network = self._random, self._network
+        kind = random.choice(sorted(OVERLAYS))
+        tree = shuffled_tree(network.topology, random)
+        shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
+        self.next = kind, shape
+        self.faults.happened.append(f"{change}: to {kind} {dict(shape.settings)}")
+        return network.plan_shape(
+            shape.topology, change, epoch, overlay=kind, settings=shape.settings
+        )
+
+    def _ended(self, record: ReshapingRecord) -> None:
+        super()._ended(record)
+        if record.stage is ReshapingStage.DONE:
+            self.now = self.next
+
+
+async def _check_when_quiet(
+    result: Storm,
+    network: MemoryNetwork,
+    clients: list[StormClient],
+    changes: _OverlayStormChanges,
+) -> None:
+    """Wait until all is acknowledged and every table is right; record what is wrong then."""
+    kind, shape = changes.now
+    sessions = [client.client.session for client in clients]
+
+    def errors() -> list[str]:
+        tables, held, lane = network.tables(), holdings_of(sessions), network.lane
+        busy = unfinished(network, sessions)
+        if kind == "clusters":
+            wrong = busy or cluster_holding_errors(structure_of(shape.settings), tables, held, lane)
+        else:
+            wrong = busy or holding_errors(shape.topology, tables, held, lane)
+        return wrong or stale_ports(network, sessions)
+
+    if await becomes_true(lambda: not errors()):
+        await asyncio.sleep(1.0)  # What was acknowledged has been received, but perhaps not read.
+    else:
+        result.wrong += errors()
+    check_deliveries(result, clients)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from godwit.broker.routing import in_use
 from godwit.experiments.mesh.datasets import DELTA
 from godwit.experiments.mesh.prepared import begins_s, prepared
 from godwit.lab.declaration import Case
@@ -42,7 +43,7 @@ def span_of(case: Case) -> Span:
 def apply_settings(simulator: Simulator, settings: MeshSettings) -> None:
     """From now on brokers forward, and open soft links, by these settings."""
     for node in simulator.brokers.values():
-        mesh = node.broker.paths
+        mesh = in_use(node.broker.routing)
         assert isinstance(mesh, MeshRouting), "a prepared network is a mesh"
         mesh.change_settings(settings)
     if settings.strategy is not ForwardingStrategy.S0:

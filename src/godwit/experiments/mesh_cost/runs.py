@@ -22,6 +22,7 @@ from time import process_time
 import msgspec
 
 from godwit.broker.effects import Decision
+from godwit.broker.routing import in_use
 from godwit.broker.stimuli import LocalClient
 from godwit.content.covering import CoveringSet
 from godwit.content.filters import Filter
@@ -63,7 +64,7 @@ def run(case: Case, seed: int, folder: Path) -> None:
 
 def report(simulator: Simulator, records: Sequence[Record], trace: Observer) -> None:
     for name, node in simulator.brokers.items():
-        mesh = node.broker.paths
+        mesh = in_use(node.broker.routing)
         assert isinstance(mesh, MeshRouting), "a prepared network is a mesh"
         found = {**sizes(mesh, records), **times(mesh, records)}
         trace.on_decision(name, POLICY, Decision("read", name, name, name, found), simulator.now_s)

@@ -20,10 +20,12 @@ from tests.live.changing import ChangingNetwork, changing
 from typer.testing import CliRunner, Result
 
 from godwit.cli import app
+from godwit.client import Client, connect
 from godwit.overlay.topology import Topology, chain, star
 from godwit.policies.allocation.cbc_settings import ProfilingSettings
 from godwit.rehearsal import taking_snapshots
 from godwit.rehearsal.network_snapshot import NetworkSnapshot, decode_snapshot
+from godwit.runtime.processes import Processes
 from godwit.runtime.settings import Limits, NetworkSettings, dump_network, network_of
 from godwit.testing.witness import WitnessedClient
 
@@ -47,7 +49,7 @@ def settings(network: NetworkSettings) -> NetworkSettings:
     )
 
 
-async def publish(client: WitnessedClient) -> None:
+async def publish(client: WitnessedClient | Client) -> None:
     """At equal intervals, every value equally often: one second is like the next."""
     loop = asyncio.get_running_loop()
     begin_s = loop.time()
@@ -114,6 +116,53 @@ def test_the_unchanged_network_is_predicted_and_its_snapshot_can_be_used_again(
     (outcome,) = json.loads(again.stdout)["outcomes"]
     assert outcome["gain"] > 0.1
     assert outcome["moves"] == 3
+
+
+@pytest.mark.parametrize("overlay", ["mesh", "clusters"])
+def test_other_overlays_are_predicted_from_their_network_file(tmp_path: Path, overlay: str) -> None:
+    file = tmp_path / "net.toml"
+
+    async def scenario() -> None:
+        network = settings(network_of(chain(4), http_port=0))
+        brokers = [
+            msgspec.structs.replace(each, links=[] if overlay == "clusters" else each.links)
+            for each in network.broker
+        ]
+        network = msgspec.structs.replace(
+            network,
+            broker=brokers,
+            overlay=overlay,
+            clusters=2 if overlay == "clusters" else None,
+            profiling=None,
+        )
+        async with Processes(network) as running, contextlib.AsyncExitStack() as stack:
+            addressed = [
+                msgspec.structs.replace(each, http=running.http(each.id).removeprefix("http://"))
+                for each in running.network.broker
+            ]
+            file.write_text(
+                dump_network(msgspec.structs.replace(running.network, broker=addressed))
+            )
+            paul = await stack.enter_async_context(connect(running.url("B1"), name="paul"))
+            await paul.advertise("class = 'paul' and n is a number and third is a number")
+            for number, broker in enumerate(BROKERS * 2):
+                url = running.url(broker)
+                reader = await stack.enter_async_context(connect(url, name=f"s{number}"))
+                events = await stack.enter_async_context(reader.subscribe(f"n < {20 * number}"))
+                await events.in_effect()
+            publishing = asyncio.create_task(publish(paul))
+            try:
+                options = ("--sample-s", "6", "--windows", "2", "--json")
+                result = await godwit("whatif", str(file), *options)
+            finally:
+                publishing.cancel()
+        assert result.exit_code == 0, (result.output, result.exception)
+        report = json.loads(result.stdout)
+        for name in COMPARED:
+            error = report["error"][name]
+            assert abs(error) <= WITHIN, (name, error, report["measured"], report["before"])
+
+    run(scenario(), within_s=TEST_S)
 
 
 def test_a_tree_is_applied_only_if_its_rehearsal_gains_enough(tmp_path: Path) -> None:

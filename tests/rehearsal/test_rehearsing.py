@@ -127,6 +127,15 @@ def test_a_gain_within_the_error_is_not_certain() -> None:
     assert not is_enough(found, 0.0)
 
 
+def test_a_gain_is_not_certain_if_nothing_was_measured() -> None:
+    nothing = interval({}, deliveries_per_s=0.0, hops=0.0, delay_s=0.0)
+    change = RehearsedChange(text="traffic=0.5", traffic=0.5)
+    report, found = rehearsed(change, snapshot(second=nothing))
+    assert report.error["messages_per_s"] is None
+    assert found.gain == pytest.approx(0.5, abs=0.01)
+    assert not is_enough(found, 0.1)
+
+
 @pytest.mark.parametrize(
     ("objective", "gain"), [("messages", 1 / 3), ("hops", 1 - 20 / 25 / 1.8), ("brokers", 1 / 3)]
 )

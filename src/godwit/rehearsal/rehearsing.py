@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from statistics import fmean
 from typing import Any
 
@@ -126,7 +127,8 @@ def rehearse(
     before = plain.figures
     measured = measured_figures(snapshot.second or snapshot.first)
     error = differences(before, measured)
-    bound = abs(relative(before.of(objective), measured.of(objective)) or 0.0)
+    off = relative(before.of(objective), measured.of(objective))
+    bound = inf if off is None else abs(off)
     outcomes = []
     for change in changes:
         network = changed(snapshot, change)

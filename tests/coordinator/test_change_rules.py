@@ -196,6 +196,35 @@ def test_another_tree_of_all_brokers_is_possible() -> None:
     check_change(request("reshape", "B1", "B2", "B3", links=CHAIN), circumstances())
 
 
+TWO_CLUSTERS = {"brokers": ("B1", "B2", "B3"), "clusters": 2}
+
+
+def test_another_overlay_may_be_asked_for() -> None:
+    three = ("B1", "B2", "B3")
+    for fields in (
+        {"overlay": "mesh", "settings": {"delta": 3}, "links": CHAIN},
+        {"overlay": "clusters", "settings": TWO_CLUSTERS, "links": [*CHAIN, ("B1", "B2")]},
+    ):
+        check_change(request("reshape", *three, **fields), circumstances())
+
+
+@pytest.mark.parametrize(
+    ("overlay", "settings", "links", "reason"),
+    [
+        ("star", {}, [("B1", "B2"), ("B2", "B3")], "no overlay 'star'"),
+        ("mesh", {"delta": 0}, [("B1", "B2"), ("B2", "B3")], "the settings of the mesh"),
+        ("mesh", {}, [("B1", "B2")], "1 links between 3"),
+        ("clusters", TWO_CLUSTERS, [("B1", "B2"), ("B2", "B3")], "not those of its clusters"),
+    ],
+)
+def test_an_overlay_must_fit_its_links_and_settings(
+    overlay: str, settings: dict[str, object], links: list[tuple[str, str]], reason: str
+) -> None:
+    asked = request("reshape", "B1", "B2", "B3", overlay=overlay, settings=settings, links=links)
+    with pytest.raises(RestError, match=reason):
+        check_change(asked, circumstances())
+
+
 @pytest.mark.parametrize(
     ("brokers", "links", "refusal"),
     [

@@ -36,7 +36,7 @@ class RandomScenario(Protocol):
 
 
 def _scenario(
-    strategy: Overlay,
+    overlay: str,
     *,
     moves: bool,
     membership: bool,
@@ -45,6 +45,9 @@ def _scenario(
     plans: bool,
     faults: bool,
 ) -> Callable[[int], RandomScenario]:
+    if overlay == ANY and reshaping and not moves + membership + balancing + plans:
+        return _changing(faults=faults)
+    strategy = overlay_named(overlay, SIMULATED_OVERLAYS)
     if plans and not moves + membership + balancing + reshaping + faults:
         check_is_tree(strategy, "--plans")
         logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
@@ -133,18 +136,15 @@ def replay(
     ] = "tree",
 ) -> None:
     """Repeat random runs of the tests and show violations.  The exit code is 1 if there are any."""
-    if overlay == ANY and reshaping and not moves + membership + balancing + plans:
-        scenario = _changing(faults=faults)
-    else:
-        scenario = _scenario(
-            overlay_named(overlay, SIMULATED_OVERLAYS),
-            moves=moves,
-            membership=membership,
-            balancing=balancing,
-            reshaping=reshaping,
-            plans=plans,
-            faults=faults,
-        )
+    scenario = _scenario(
+        overlay,
+        moves=moves,
+        membership=membership,
+        balancing=balancing,
+        reshaping=reshaping,
+        plans=plans,
+        faults=faults,
+    )
     seeds = range(seed, seed + 1 if until is None else until)
     flawed = []
     with Progress(console=Console(stderr=True), transient=True) as progress:

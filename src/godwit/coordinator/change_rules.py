@@ -95,10 +95,10 @@ def _check_tree(request: ChangeRequest, now: Circumstances) -> None:
     for link in request.links:
         for end in link:
             _check_known(end, now, where="links")
+    if "clusters" not in request.settings:
+        check_links(request.brokers, request.links)
     if request.overlay:
         _check_overlay(request)
-    else:
-        check_links(request.brokers, request.links)
 
 
 def _check_overlay(request: ChangeRequest) -> None:

@@ -27,7 +27,7 @@ class EpochSelector(Protocol):
 class EpochPaths:
     def __init__(self, epochs: EpochSelector) -> None:
         self._epochs = epochs
-        self._output_utilisation: Callable[[float], float] = lambda _now_s: 0.0
+        self._output_utilisation: Callable[[float], float] = _idle
         self._by_lane: dict[int, Multipath] = {}
         self._in_use: Multipath | None = None
 
@@ -108,3 +108,7 @@ class EpochPaths:
         """Those of the epoch in use: the old one gives its own up."""
         mesh = self._of(LocalClient(""))
         return [] if mesh is None else self._from(mesh, mesh.want_soft_links(brokers))
+
+
+def _idle(_now_s: float) -> float:
+    return 0.0

@@ -11,8 +11,8 @@ Claim    Every publication travels in one epoch, and no subscriber gets one of t
          those of the old one: nothing is lost, nothing comes twice, publisher order is kept.
          Publishers do not stop.
 Departs  The papers restart the brokers, or change one link at a time.  This is ours.
-Tested   tests/overlay/test_epochs.py, test_epochs_of_all_kinds.py; random overlays to random
-         overlays under traffic: testing/random_reshaping.py.
+Tested   tests/overlay/test_epochs.py, tests/overlay/test_epochs_of_all_kinds.py; random overlays to
+         random overlays under traffic: testing/random_reshaping.py.
 
 The two epochs may be of any kind: trees, clusters, meshes (epoch_overlays.py).
 

@@ -34,7 +34,7 @@ SETTINGS: dict[str, dict[str, float]] = {
 def balanced(case: Case) -> dict[str, float]:
     """A run with which the thesis would be content."""
     platform = str(case["platform"])
-    is_simulation, has_churn = platform == "simulation", case["joins"] != "one"
+    is_simulation, has_churn = platform in ("simulation", "quarter"), case["joins"] != "one"
     scene = scene_of(case)
     strength = [scene.resources[name].output_bandwidth_bytes_s for name in scene.edges]
     return {
@@ -139,10 +139,13 @@ VALUES = {
 
 
 def results(
-    experiment: Experiment, change: dict[str, float] | None = None, **where: object
+    experiment: Experiment,
+    change: dict[str, float] | None = None,
+    scale: str = "paper",
+    **where: object,
 ) -> Results:
     runs = []
-    for case in experiment.scales["paper"].cases:
+    for case in experiment.scales[scale].cases:
         for seed in (1, 2):
             applies = all(
                 {**case, "seed": seed}.get(name) == value for name, value in where.items()
@@ -154,12 +157,36 @@ def results(
     return Results(runs)
 
 
-@pytest.mark.parametrize("experiment", ALL, ids=lambda each: each.name)
-def test_every_claim_can_hold(experiment: Experiment) -> None:
+@pytest.mark.parametrize(
+    ("experiment", "scale"),
+    [(each, scale) for each in ALL for scale in ("medium", "paper") if scale in each.scales],
+    ids=lambda each: each if isinstance(each, str) else each.name,
+)
+def test_every_claim_can_hold(experiment: Experiment, scale: str) -> None:
     for claim in experiment.claims:
-        verdict = claim.judge(results(experiment)).verdict
+        verdict = claim.judge(results(experiment, scale=scale)).verdict
         assert verdict in (Verdict.REPRODUCED, Verdict.EXCEEDED), claim.id
         assert claim.rule.text
+
+
+@pytest.mark.parametrize(
+    ("experiment", "claim", "change"),
+    [
+        (EDGES, "L26", {"delay_before_s": 0.01, "edges": 8}),
+        (GLOBAL, "L45", {"global_gap_end": 0.2}),
+        (CLUSTERS, "L37", {"delay_before_s": 0.05, "clusters": 6}),
+    ],
+    ids=lambda each: each.name if isinstance(each, Experiment) else None,
+)
+def test_a_quarter_of_the_simulation_stands_for_it(
+    experiment: Experiment, claim: str, change: dict[str, float]
+) -> None:
+    size = {name: change[name] for name in ("edges", "clusters") if name in change}
+    changed = {name: value for name, value in change.items() if name not in size}
+    (judged,) = (each for each in experiment.claims if each.id == claim)
+    found = results(experiment, changed, scale="medium", platform="quarter", **size)
+
+    assert judged.judge(found).verdict is Verdict.NOT_REPRODUCED
 
 
 FAILURES: list[tuple[Experiment, str, dict[str, float], dict[str, object]]] = [

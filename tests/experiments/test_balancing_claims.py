@@ -16,11 +16,13 @@ from godwit.experiments.balance_local.experiment import EXPERIMENT as LOCAL
 from godwit.experiments.balance_random.experiment import EXPERIMENT as RANDOM
 from godwit.experiments.offload_cost.experiment import EXPERIMENT as COST
 from godwit.experiments.press_accuracy.experiment import EXPERIMENT as PRESS
+from godwit.lab.curves import points
 from godwit.lab.declaration import Case, Experiment, Measured, Results
 from godwit.lab.rules import Verdict
 
 ALL = (LOCAL, RANDOM, CHURN, EDGES, GLOBAL, CLUSTERS, PRESS, COST)
 NOISE = {"simulation": 0.05, "cluster": 0.1, "homogeneous": 0.1, "planetlab": 0.2}
+BUCKETS = range(80)
 SETTINGS: dict[str, dict[str, float]] = {
     "adaptive": {"pie_busy_per_s": 0.45, "pie_stable_per_s": 0.05, "pie_churning_per_s": 0.3},
     "frequent": {"first_moved_s": 20.0, "pie_busy_per_s": 1.5, "sessions": 20.0},
@@ -88,6 +90,11 @@ def random(case: Case) -> dict[str, float]:
 def churning(case: Case) -> dict[str, float]:
     found = balanced(case) | SETTINGS.get(str(case["settings"]), {})
     found["output_sd"] = 0.1 if case["joins"] == "grouped" else 0.05
+    for broker, sign in zip(STAR, (1, -1, 0, 0), strict=True):
+        found |= points(
+            f"output_{broker}",
+            {at: 0.4 + sign * found["output_sd"] * (-1) ** at for at in BUCKETS},
+        )
     if case["algorithm"] == "random":
         found["output_gap_mean"] *= 1.2
     return found
@@ -239,6 +246,12 @@ FAILURES: list[tuple[Experiment, str, dict[str, float], dict[str, object]]] = [
     (CHURN, "L7", {"overloaded_late_s": 10.0}, {"joins": "individual", "seed": 2}),
     (CHURN, "L7", {"sessions_late": 0.0}, {"joins": "grouped"}),
     (CHURN, "L7 individual", {"output_sd": 0.2}, {"joins": "individual"}),
+    (
+        CHURN,
+        "L7 apart",
+        points("output_B3", {at: 0.2 * (at % 2) for at in BUCKETS}),
+        {"joins": "individual", "seed": 2},
+    ),
     (CHURN, "L8", {"output_gap_mean": 0.2}, {"algorithm": "random"}),
     (CHURN, "L13", {"delay_later_peak_s": 0.2}, {"joins": "grouped"}),
     (CHURN, "L13 constant", {"delay_spikes": 1.0}, {"joins": "individual", "seed": 1}),

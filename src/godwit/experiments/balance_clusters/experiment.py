@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
-from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
+from godwit.experiments.balance.claims import (
+    HOMOGENEOUS,
+    PLANETLAB,
+    QUARTER,
+    SIMULATION,
+    SMALL_ALIKE,
+)
 from godwit.experiments.balance.figures import growing
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
@@ -14,6 +20,14 @@ from godwit.lab.declaration import Case, Experiment, Scale
 def _chains(platform: str, *clusters: int) -> list[Case]:
     return [
         case for number in clusters for case in cases((platform,), overlay="chain", clusters=number)
+    ]
+
+
+def _all(simulation: str, *planetlab: int) -> list[Case]:
+    return [
+        *_chains(HOMOGENEOUS, 1, 2, 4, 6),
+        *_chains(PLANETLAB, *planetlab),
+        *_chains(simulation, 2, 4, 6),
     ]
 
 
@@ -29,14 +43,8 @@ late is the last part of the run, which ends after 2,500 s.
 """,
     scales={
         "small": Scale(_chains(SMALL_ALIKE, 1, 3, 5), seeds=1),
-        "paper": Scale(
-            [
-                *_chains(HOMOGENEOUS, 1, 2, 4, 6),
-                *_chains(PLANETLAB, 1, 2, 3, 4, 5, 6, 8),
-                *_chains(SIMULATION, 2, 4, 6),
-            ],
-            seeds=1,
-        ),
+        "medium": Scale(_all(QUARTER, 1, 2, 4, 6), seeds=1),
+        "paper": Scale(_all(SIMULATION, 1, 2, 3, 4, 5, 6, 8), seeds=1),
     },
     run=run,
     measure=measure,

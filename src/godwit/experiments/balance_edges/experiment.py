@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
-from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
+from godwit.experiments.balance.claims import (
+    HOMOGENEOUS,
+    PLANETLAB,
+    QUARTER,
+    SIMULATION,
+    SMALL_ALIKE,
+)
 from godwit.experiments.balance.figures import growing
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
@@ -13,6 +19,14 @@ from godwit.lab.declaration import Case, Experiment, Scale
 
 def _stars(platform: str, *edges: int) -> list[Case]:
     return [case for number in edges for case in cases((platform,), edges=number)]
+
+
+def _all(simulation: str, *planetlab: int) -> list[Case]:
+    return [
+        *_stars(HOMOGENEOUS, 2, 3, 5, 8),
+        *_stars(PLANETLAB, *planetlab),
+        *_stars(simulation, 2, 5, 8),
+    ]
 
 
 EXPERIMENT = Experiment(
@@ -27,14 +41,8 @@ ends after 2,500 s.
 """,
     scales={
         "small": Scale(_stars(SMALL_ALIKE, 2, 5, 8), seeds=1),
-        "paper": Scale(
-            [
-                *_stars(HOMOGENEOUS, 2, 3, 5, 8),
-                *_stars(PLANETLAB, 2, 3, 4, 5, 6, 8, 10),
-                *_stars(SIMULATION, 2, 5, 8),
-            ],
-            seeds=1,
-        ),
+        "medium": Scale(_all(QUARTER, 2, 4, 6, 8), seeds=1),
+        "paper": Scale(_all(SIMULATION, 2, 3, 4, 5, 6, 8, 10), seeds=1),
     },
     run=run,
     measure=measure,

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 from godwit.api.network_api import ChangeKind, ChangeRequest, ChangeState, StepKind
+from godwit.broker.stimuli import Neighbour
 from godwit.overlay.topology import chain
 from godwit.runtime.settings import Limits
 from godwit.testing.memory_coordinator import MemoryCoordinator
@@ -121,6 +122,62 @@ def test_a_tree_is_tried_again_if_a_broker_fails_before_it_is_committed() -> Non
         await until(lambda: "is tried again: " in changes.change(begun.number).steps[0].says)
         change = await coordinator.ended(begun.number)
         assert change.state is ChangeState.DONE, change.because
+        await delivered(network, "B1", "B2")
+
+    played(scene)
+
+
+def test_a_newcomer_that_is_killed_while_it_builds_recovers_and_becomes_part() -> None:
+    async def scene(network: MemoryNetwork, coordinator: MemoryCoordinator) -> None:
+        await carried_out(coordinator, plan("B3", "B2", links=[("B2", "B3")]))
+        links = [("B1", "B3"), ("B2", "B3")]
+        begun = await coordinator.begin(plan("B3", "B1", "B2", links=links))
+        await until(
+            lambda: "B1" in network.nodes and network.nodes["B1"].epochs.status.phase == "building"
+        )
+        await restarted(network, "B1")
+        async with asyncio.timeout(SOON_S):
+            change = await coordinator.ended(begun.number)
+        assert change.state is ChangeState.DONE, change.because
+        await delivered(network, "B1", "B2")
+
+    played(scene)
+
+
+def test_links_of_a_change_that_is_given_up_are_not_made_again() -> None:
+    async def scene(network: MemoryNetwork, coordinator: MemoryCoordinator) -> None:
+        links = [("B1", "B3"), ("B2", "B3")]
+        brokers = ["B1", "B2", "B3"]
+        begun = await coordinator.begin(
+            ChangeRequest(kind=ChangeKind.RESHAPE, brokers=brokers, links=links)
+        )
+        nodes = network.nodes.values()
+        await until(lambda: all(node.epochs.status.next_epoch for node in nodes))
+        await asyncio.sleep(0.05)
+        coordinator.core.changes.abort()
+        change = await coordinator.ended(begun.number)
+        assert change.state is ChangeState.TAKEN_BACK
+        await asyncio.sleep(1.0)
+        lanes = {hop.lane for node in nodes for hop in node.ports if isinstance(hop, Neighbour)}
+        assert lanes == {0}
+        assert not any(node.epochs.knows(1) for node in nodes)
+
+    played(scene)
+
+
+def test_a_broker_that_was_killed_while_it_left_is_not_waited_for() -> None:
+    """It is started again, and told that it is not part of the network any more."""
+
+    async def scene(network: MemoryNetwork, coordinator: MemoryCoordinator) -> None:
+        begun = await coordinator.begin(plan("B2", "B3", links=[("B2", "B3")]))
+        await until(lambda: has_begun(coordinator, StepKind.LEAVE))
+        network.crash("B1")
+        async with asyncio.timeout(SOON_S):
+            await coordinator.ended(begun.number)
+        await network.restart("B1")
+        await until(lambda: network.nodes["B1"].epochs.is_outside)
+        links = [("B1", "B3"), ("B2", "B3")]
+        await carried_out(coordinator, plan("B3", "B1", "B2", links=links))
         await delivered(network, "B1", "B2")
 
     played(scene)

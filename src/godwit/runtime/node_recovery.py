@@ -91,7 +91,7 @@ class NodeRecovery:
         links = [port for port in node.ports.values() if isinstance(port, LinkPort)]
         used = [port for port in links if not port.is_pending and port.kind is not LinkKind.SOFT]
         linked: set[Neighbour] = {port.hop for port in used}
-        is_complete = node.broker.routing.is_complete
+        is_complete = node.broker.routing.is_complete or node.epochs.has_nothing_to_learn
         if not recovery.is_over(node.epochs.expected, linked, is_complete=is_complete):
             return
         self.held = None

@@ -17,6 +17,7 @@ from godwit.api.network_api import Authority, Order
 from godwit.broker.stimuli import BuildEpoch, Hop, LinkKind, Neighbour
 from godwit.client import Client, Events
 from godwit.content.messages import Sweep
+from godwit.coordinator.cluster_rule import ClusterTuningSettings
 from godwit.coordinator.settings import load_settings
 from godwit.errors import RefusedError, StayedError, UsageError
 from godwit.http.errors import RestError
@@ -259,7 +260,7 @@ def test_a_number_that_is_open_begins_with_the_root_of_the_brokers(tmp_path: Pat
     loaded = load_network(file)
     assert loaded.clusters == "auto"
     assert loaded.services.coordinator == {"clusters": {"hold_s": 60.0}}
-    assert load_settings(file_of(tmp_path, loaded)).clusters.hold_s == 60.0
+    assert load_settings(file_of(tmp_path, loaded)).clusters == ClusterTuningSettings(hold_s=60.0)
     assert not network_of(SIX, clusters=2).finds_clusters
 
 

@@ -95,8 +95,8 @@ class CoordinatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     autoscale: AutoscaleSettings | None = None
     """Gather, plan and apply by itself: brokers start and stop with the load.  Off by default."""
 
-    clusters: ClusterTuningSettings = ClusterTuningSettings()
-    """For networks with `clusters = "auto"`: when their number changes."""
+    clusters: ClusterTuningSettings | None = None
+    """For networks with `clusters = "auto"`: when their number changes; usually as it is there."""
 
     def __post_init__(self) -> None:
         address(self.listen)

@@ -22,12 +22,15 @@ from godwit.api.network_api import (
     Authority,
     BrokerAccount,
     ClientNames,
+    ClusterAccount,
     Command,
     LinkView,
     Order,
 )
+from godwit.broker.routing import in_use
 from godwit.broker.stimuli import LocalClient
 from godwit.http.errors import RestError
+from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.port import Port
 from godwit.sharing.gateway import Gateway
@@ -56,6 +59,8 @@ class BrokerOrders:
         self.start = secrets.token_hex(6)
         self.http_url: str | None = None
         self.is_supervised = False
+        self.finds_clusters = False
+        """The coordinator may change the number of clusters."""
         self.because = ""
         """Why the broker is being drained."""
         self.authority: Authority | None = None
@@ -111,7 +116,23 @@ class BrokerOrders:
             output_utilisation=_finite(load.output_utilisation),
             matching_delay_s=_finite(load.matching_delay_s),
             epoch=node.epochs.status.epoch,
+            clusters=self._clusters(),
             authority=self.authority,
+        )
+
+    def _clusters(self) -> ClusterAccount | None:
+        used = in_use(self.node.broker.routing)
+        if not isinstance(used, ClusterRouting):
+            return None
+        structure, counts = used.structure, used.cluster_counts
+        return ClusterAccount(
+            brokers=list(structure.brokers),
+            clusters=len(structure.clusters),
+            finds_clusters=self.finds_clusters,
+            published=counts.published,
+            reached=counts.reached,
+            sent=counts.sent,
+            standing=counts.standing,
         )
 
     def _links(self) -> list[LinkView]:

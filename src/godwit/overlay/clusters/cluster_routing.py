@@ -72,6 +72,7 @@ from godwit.content.messages import (
 )
 from godwit.overlay.clusters.cluster_resync import ClusterResync
 from godwit.overlay.clusters.cluster_structure import structure_of
+from godwit.overlay.clusters.cluster_traffic import ClusterCounts
 from godwit.overlay.clusters.settling import Settling
 from godwit.overlay.clusters.subscription_lists import (
     ClusterSubscriptionList,
@@ -125,6 +126,8 @@ class ClusterRouting:
         """Subscriptions that all mates have, and that wait until this broker has recovered."""
         self._resync = ClusterResync(self._links, place.expected, self._backbone)
         self._is_recovering = False
+        self._published = self._reached = 0
+        """Publications of clients here, and publications that clients here wanted."""
         self._settling = Settling(place.broker, self.structure.brokers, self._way_to)
         expected = [link for link in place.expected if link in self._backbone]
         self.names = Names(place.broker, self._spine, expected, place.lane)
@@ -164,6 +167,12 @@ class ClusterRouting:
     def advertisement_count(self) -> int:
         return len(self._advertisements)
 
+    @property
+    def cluster_counts(self) -> ClusterCounts:
+        """What shows how many clusters are best (cluster_traffic.py)."""
+        sent, standing = self._local.fronts_sent, len(self._local.sent())
+        return ClusterCounts(self._published, self._reached, sent, standing)
+
     # -- publications --------------------------------------------------------------------------
 
     def destinations(
@@ -171,6 +180,9 @@ class ClusterRouting:
     ) -> dict[Hop, None]:
         found = self._local.hops_wanting(publication)
         is_neighbour = type(last_hop) is Neighbour
+        if not publication.is_control:
+            self._published += not is_neighbour
+            self._reached += len(found) > (last_hop in found)
         if is_neighbour and last_hop in self._cluster_broker_list:
             return found  # K3: a cluster_pub.
         if publication.ttl_hops is None or hops < publication.ttl_hops:

@@ -26,10 +26,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any
+from math import isqrt
+from typing import Any, Literal, TypeAlias
 
 from godwit.errors import UsageError
 from godwit.overlay.topology import Topology, topology
+
+#: A number of clusters, or the one that is best for what is published and subscribed to.
+ClusterNumber: TypeAlias = int | Literal["auto"]
+AUTO: Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,14 @@ def arrange(brokers: Sequence[str], clusters: int) -> ClusterStructure:
     size, larger = divmod(len(brokers), clusters)
     ends = [(size + 1) * min(c, larger) + size * max(c - larger, 0) for c in range(clusters + 1)]
     return ClusterStructure(tuple(tuple(brokers[a:b]) for a, b in pairwise(ends)))
+
+
+def first_number(clusters: ClusterNumber, brokers: int) -> int:
+    """How many clusters there are at the start: with "auto" as many as brokers in each, or nearly.
+
+    That is m* for as many subscriptions as there are publications that do not interest a broker.
+    """
+    return isqrt(brokers) if clusters == AUTO else clusters
 
 
 def dialled_links(links: Mapping[str, Sequence[str]], clusters: int) -> dict[str, list[str]]:

@@ -51,6 +51,7 @@ def overlay(name: str, known: Mapping[str, Overlay] = OVERLAYS) -> Overlay:
 
 
 def make_router(place: Place, make: Overlay) -> Routing:
-    """The router of one broker; it can be given another shape, unless it is steered."""
+    """The router of one broker; it can be given another shape, unless it is steered or a table."""
     routing = make(place)
-    return routing if isinstance(routing, Steerable) else EpochRouting(place, make, overlay)
+    is_fixed = isinstance(routing, Steerable | DhtRouting)
+    return routing if is_fixed else EpochRouting(place, make, overlay)

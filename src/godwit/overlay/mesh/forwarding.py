@@ -164,8 +164,8 @@ class Forwarding:
 
     # -- what is chosen ------------------------------------------------------------------------
 
-    def links(self, fwd: int) -> Mapping[Neighbour, None]:
-        """The links of what was chosen, in the order of the WOM."""
+    def links(self, fwd: int) -> dict[Neighbour, None]:
+        """The links of what was chosen, in the order of the WOM; do not change it."""
         found = self._links.get(fwd)
         if found is None:
             found = self._links[fwd] = {self.every_link[i]: None for i in bits(fwd)}

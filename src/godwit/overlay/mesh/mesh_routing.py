@@ -2,7 +2,7 @@
 
 Paper    Opportunistic multipath forwarding in content-based publish/subscribe overlays (Publiy),
          sections 3 to 6.
-Words    MST -> the interest table, by anchor; WST, WOM -> forwarding.py; pLinks -> the links of the
+Words    MST -> anchor_table.py; WST, WOM -> forwarding.py; pLinks -> the links of the
          tree; sLinks -> soft links; cLinks -> candidates, which the policy keeps.
 Claim    As in a tree: once a subscription is in effect, every publication that matches it and that
          is published under an advertisement in effect reaches it exactly once, in publisher order;
@@ -119,7 +119,7 @@ class MeshRouting(TreeRouting):
         if not publication.is_control and links:
             self.traffic[anchors] = self.traffic.get(anchors, 0) + 1
             self.copies.send(publication.publisher, links)
-        return {**found, **links}
+        return found | links
 
     def preview(
         self, publication: Publication, last_hop: Hop, hops: int, now_s: float
@@ -129,7 +129,7 @@ class MeshRouting(TreeRouting):
         self._matched = None
         if not anchors or (publication.ttl_hops is not None and hops >= publication.ttl_hops):
             return found
-        return {**found, **self.forwarding.links(self._fwd_now(publication, anchors, now_s))}
+        return found | self.forwarding.links(self._fwd_now(publication, anchors, now_s))
 
     def has_to_wait(self, publication: Publication, last_hop: Hop, now_s: float) -> bool:
         """Whether a publication would overtake an earlier one of its publisher."""

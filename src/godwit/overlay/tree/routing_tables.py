@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.covering import CoveringSet, FlatSet
@@ -155,6 +155,8 @@ class InterestTable:
     Control and normal interests are kept apart, see `is_control_filter`.
     """
 
+    _group_type: ClassVar[type[HopGroup]] = HopGroup
+
     def __init__(self) -> None:
         self._entries: dict[SubscriptionId, SubscriptionEntry] = {}
         self._by_hop: dict[tuple[Hop, bool], CoveringSet[SubscriptionId]] = {}
@@ -214,7 +216,7 @@ class InterestTable:
         filter = entry.subscription.filter
         group = self._groups.get(filter)
         if group is None:
-            group = self._groups[filter] = HopGroup()
+            group = self._groups[filter] = self._group_type()
             self._index[entry.is_control].add(group, filter)
         group.hops[entry.toward] = None
 

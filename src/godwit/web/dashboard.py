@@ -6,6 +6,8 @@ D1  The page loads nothing from other hosts, and its policy (CSP) forbids it to.
 D2  Everything but the page itself is for callers on this machine, or with the network's secret.
 D3  A request must name this server by an address or as `localhost`: a page of another host that
     makes its name point here (DNS rebinding) is refused.
+D4  Its operations and streams are for its own page and for programs: what a browser asks for a page
+    from elsewhere is refused, also for one of another server on this machine.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -201,24 +204,39 @@ def _file(name: str) -> Response:
 
 
 class _Headers:
-    """Adds the policy to each answer (D1), and refuses requests under other names (D3)."""
+    """Adds the policy to each answer (D1); refuses other names (D3) and other pages (D4)."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _names_an_address(Request(scope).headers.get("host")):
-            error = "ask for an address or localhost, not for another name"
-            await _refusal(FORBIDDEN, error, Request(scope))(scope, receive, send)
-            return
-
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 added = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        error = _suspicion(Request(scope)) if scope["type"] == "http" else ""
+        if error:
+            refusal = _refusal(FORBIDDEN, error, Request(scope))
+            await refusal(scope, receive, send_with_headers)
+        else:
+            await self._app(scope, receive, send_with_headers)
+
+
+def _suspicion(request: Request) -> str:
+    """Why a request is refused (D3, D4), or ""."""
+    host = request.headers.get("host")
+    if not _names_an_address(host):
+        return "ask for an address or localhost, not for another name"
+    if not request.url.path.startswith("/api/"):
+        return ""
+    origin = request.headers.get("origin")
+    # Browsers say the origin with a POST, and where a request comes from with a GET.
+    is_foreign = origin is not None and urlsplit(origin).netloc != host
+    if is_foreign or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return "the page of another server may not ask this one"
+    return ""
 
 
 def _names_an_address(host: str | None) -> bool:

@@ -62,7 +62,8 @@ class SubscriptionEntry:
     """Whether it was confirmed to `last_hop`; that happens once."""
 
     is_in_doubt: bool = False
-    """Whether the neighbour that sent it has restarted, and not repeated it yet."""
+    """Whether the neighbour that sent it has restarted, and not repeated it yet, or has withdrawn
+    it and not sent yet what it may cover (resync.py)."""
 
 
 class AdvertisementTable:

@@ -23,12 +23,16 @@ def _chains(platform: str, *clusters: int) -> list[Case]:
     ]
 
 
-def _all(simulation: str, *planetlab: int) -> list[Case]:
-    return [
-        *_chains(HOMOGENEOUS, 1, 2, 4, 6),
-        *_chains(PLANETLAB, *planetlab),
-        *_chains(simulation, 2, 4, 6),
-    ]
+MEDIUM = [
+    *_chains(PLANETLAB, 1, 2, 4, 6),
+    *_chains(HOMOGENEOUS, 2, 4, 6),
+    *_chains(QUARTER, 4, 6),
+]
+PAPER = [
+    *_chains(HOMOGENEOUS, 1, 2, 4, 6),
+    *_chains(PLANETLAB, 1, 2, 3, 4, 5, 6, 8),
+    *_chains(SIMULATION, 2, 4, 6),
+]
 
 
 EXPERIMENT = Experiment(
@@ -43,8 +47,8 @@ late is the last part of the run, which ends after 2,500 s.
 """,
     scales={
         "small": Scale(_chains(SMALL_ALIKE, 1, 3, 5), seeds=1),
-        "medium": Scale(_all(QUARTER, 1, 2, 4, 6), seeds=1),
-        "paper": Scale(_all(SIMULATION, 1, 2, 3, 4, 5, 6, 8), seeds=1),
+        "medium": Scale(MEDIUM, seeds=1),
+        "paper": Scale(PAPER, seeds=1),
     },
     run=run,
     measure=measure,

@@ -21,12 +21,16 @@ def _stars(platform: str, *edges: int) -> list[Case]:
     return [case for number in edges for case in cases((platform,), edges=number)]
 
 
-def _all(simulation: str, *planetlab: int) -> list[Case]:
-    return [
-        *_stars(HOMOGENEOUS, 2, 3, 5, 8),
-        *_stars(PLANETLAB, *planetlab),
-        *_stars(simulation, 2, 5, 8),
-    ]
+MEDIUM = [
+    *_stars(PLANETLAB, 2, 4, 6, 8),
+    *_stars(HOMOGENEOUS, 2, 5, 8),
+    *_stars(QUARTER, 2, 5, 8),
+]
+PAPER = [
+    *_stars(HOMOGENEOUS, 2, 3, 5, 8),
+    *_stars(PLANETLAB, 2, 3, 4, 5, 6, 8, 10),
+    *_stars(SIMULATION, 2, 5, 8),
+]
 
 
 EXPERIMENT = Experiment(
@@ -41,8 +45,8 @@ ends after 2,500 s.
 """,
     scales={
         "small": Scale(_stars(SMALL_ALIKE, 2, 5, 8), seeds=1),
-        "medium": Scale(_all(QUARTER, 2, 4, 6, 8), seeds=1),
-        "paper": Scale(_all(SIMULATION, 2, 3, 4, 5, 6, 8, 10), seeds=1),
+        "medium": Scale(MEDIUM, seeds=1),
+        "paper": Scale(PAPER, seeds=1),
     },
     run=run,
     measure=measure,

@@ -29,11 +29,10 @@ def _churn(platform: str) -> list[Case]:
     ]
 
 
-def _all(simulation: str) -> list[Case]:
+def _stars_and_chains(simulation: str) -> list[Case]:
     return [
         *cases((CLUSTER, PLANETLAB)),
-        *cases((simulation, CLUSTER, PLANETLAB), overlay="chain"),
-        *_churn(HOMOGENEOUS),
+        *cases((PLANETLAB, CLUSTER, simulation), overlay="chain"),
     ]
 
 
@@ -56,8 +55,8 @@ eight edge brokers of the homogeneous cluster.
         "small": Scale(
             [*cases((SMALL,)), *cases((SMALL,), overlay="chain"), *_churn(SMALL_ALIKE)], seeds=1
         ),
-        "medium": Scale(_all(QUARTER), seeds=1),
-        "paper": Scale(_all(SIMULATION), seeds=1),
+        "medium": Scale([*_stars_and_chains(QUARTER), *_churn(SMALL_ALIKE)], seeds=1),
+        "paper": Scale([*_stars_and_chains(SIMULATION), *_churn(HOMOGENEOUS)], seeds=1),
     },
     run=run,
     measure=measure,

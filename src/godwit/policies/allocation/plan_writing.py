@@ -95,7 +95,7 @@ def _brokers(problem: AllocationProblem, traffic: ExpectedTraffic) -> tuple[Plan
                 id=name,
                 input_per_s=input_per_s,
                 output_bytes_s=sent_bytes_s,
-                utilisation=sent_bytes_s / capacity if capacity else 0.0,
+                utilisation=sent_bytes_s / (capacity or 1.0),
                 messages_per_s=input_per_s + sent_per_s,
                 matching_utilisation=input_per_s / float(limits.rates_max[place]),
                 subscriptions=traffic.tree.subscriptions(name),

@@ -22,8 +22,9 @@ from godwit.api import dashboard_api as api
 from godwit.http.errors import RestError
 from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
-from godwit.web.dashboard import STATIC, Dashboard
+from godwit.web.dashboard import Dashboard
 from godwit.web.directory import Directory
+from godwit.web.page_serving import STATIC
 from godwit.web.streams import page_events
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -17,16 +18,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.sweeps import IS_WHOLE, seeds
 from tests.web.live_scene import QUOTE, brokers_here, dashboard_of, directory_of, traffic
 
+from godwit.web.recorded_trace import RecordedTrace
+from godwit.web.replaying import Replay
+
 schemathesis = pytest.importorskip(
     "schemathesis", reason="needs schemathesis, which is in the extra `dev`: make setup"
 )
 
 #: Requests of each kind to each operation; a hundred in `make sweep`.
 EXAMPLES = seeds(8, whole=100)
-OPERATIONS = {
-    "/api/overview", "/api/history", "/api/activity", "/api/channels", "/api/filters",
-    "/api/matches", "/api/actions", "/api/why", "/api/lab",
-}  # fmt: skip
+BOTH = {"/api/overview", "/api/history", "/api/activity", "/api/channels", "/api/lab"}
+LIVE = BOTH | {"/api/filters", "/api/matches", "/api/actions", "/api/why"}
+RECORDED = BOTH | {"/api/replay"}
 #: What requests are about in this network: a text that is made up names nothing that there is.
 #: Every second request takes the next of these.
 KNOWN: dict[str, list[Any]] = {
@@ -38,18 +41,33 @@ KNOWN: dict[str, list[Any]] = {
 SLOW = "/api/lab"
 
 
+@contextlib.asynccontextmanager
+async def live() -> AsyncIterator[str]:
+    """The URL of a dashboard in front of two brokers."""
+    async with (
+        brokers_here() as running,
+        traffic(running["B1"].url, running["B2"].url),
+        dashboard_of(directory_of(running)) as (_dashboard, url),
+    ):
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def recorded() -> AsyncIterator[str]:
+    """The URL of a trace in which nothing happened."""
+    replay = Replay(RecordedTrace(start_s=0.0, end_s=10.0), "a trace")
+    async with replay.serve("127.0.0.1:0") as url:
+        yield url
+
+
 @contextlib.contextmanager
-def served() -> Iterator[str]:
-    """The URL of a dashboard in front of two brokers, in another thread."""
+def served(scene: Callable[[], AbstractAsyncContextManager[str]]) -> Iterator[str]:
+    """The URL of a scene that is served in another thread."""
     ready, loop = threading.Event(), asyncio.new_event_loop()
     urls: list[str] = []
 
     async def serve(stopped: asyncio.Event) -> None:
-        async with (
-            brokers_here() as running,
-            traffic(running["B1"].url, running["B2"].url),
-            dashboard_of(directory_of(running)) as (_dashboard, url),
-        ):
+        async with scene() as url:
             urls.append(url)
             ready.set()
             await stopped.wait()
@@ -93,9 +111,14 @@ def fuzz(operation: Any, mode: Any) -> int:
     return answered
 
 
-def test_no_request_makes_a_server_error() -> None:
+@pytest.mark.parametrize(
+    ("scene", "operations"), [(live, LIVE), (recorded, RECORDED)], ids=["live", "recorded"]
+)
+def test_no_request_makes_a_server_error(
+    scene: Callable[[], AbstractAsyncContextManager[str]], operations: set[str]
+) -> None:
     modes = schemathesis.GenerationMode
-    with served() as url:
+    with served(scene) as url:
         schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
         seen = set()
         for result in schema.get_all_operations():
@@ -106,4 +129,4 @@ def test_no_request_makes_a_server_error() -> None:
             assert fuzz(operation, modes.POSITIVE) > 0
             if operation.body or operation.query:
                 assert fuzz(operation, modes.NEGATIVE) > 0
-        assert seen == OPERATIONS
+        assert seen == operations

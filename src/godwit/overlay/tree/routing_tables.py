@@ -155,6 +155,8 @@ class InterestTable:
     Control and normal interests are kept apart, see `is_control_filter`.
     """
 
+    __slots__ = ("_by_hop", "_control_index", "_entries", "_groups", "_index")
+
     def __init__(self) -> None:
         self._entries: dict[SubscriptionId, SubscriptionEntry] = {}
         self._by_hop: dict[tuple[Hop, bool], CoveringSet[SubscriptionId]] = {}

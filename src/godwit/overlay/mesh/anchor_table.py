@@ -68,6 +68,8 @@ class AnchorGroup(HopGroup):
 
 
 class AnchorTable(InterestTable):
+    __slots__ = ("_anchor_control_index", "_anchor_index", "_positions")
+
     _group_type: ClassVar[type[HopGroup]] = AnchorGroup
 
     def __init__(self, positions: AnchorPositions) -> None:

@@ -156,6 +156,8 @@ class InterestTable:
     Control and normal interests are kept apart, see `is_control_filter`.
     """
 
+    __slots__ = ("_by_hop", "_control_index", "_entries", "_groups", "_index")
+
     _group_type: ClassVar[type[HopGroup]] = HopGroup
 
     def __init__(self) -> None:

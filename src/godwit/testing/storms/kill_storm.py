@@ -10,7 +10,6 @@ that are not complete.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from random import Random
 
 from godwit.api.network_api import ChangeStep, StepKind
@@ -42,9 +41,8 @@ RECOVERED_S = 30.0
 
 def kill_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
     storm = storm_of_plans(Storm(seed), Random(f"kill storm {seed}"), _KillingPlans, LIMITS)
-    return run_in_virtual_time(storm, clocks=True)
+    return run_in_virtual_time(storm, seed=seed, clocks=True)
 
 
 class _KillingPlans(StormyPlans):

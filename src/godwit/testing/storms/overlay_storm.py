@@ -9,7 +9,6 @@ overlay.  In the others nothing fails.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from random import Random
 
 from godwit.migration.reshaping import ReshapingRecord, ReshapingStage
@@ -35,8 +34,7 @@ from godwit.testing.virtual_time import run_in_virtual_time
 
 def overlay_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    return run_in_virtual_time(_storm(Storm(seed), Random(f"overlay storm {seed}")))
+    return run_in_virtual_time(_storm(Storm(seed), Random(f"overlay storm {seed}")), seed=seed)
 
 
 async def _storm(result: Storm, random: Random) -> Storm:

@@ -32,6 +32,8 @@ def _summary(plan: AllocationPlan, gathered: Gathered) -> Iterator[str]:
     kept = len(plan.brokers)
     yield f"algorithm        {plan.algorithm}, {plan.seconds:.2f} s"
     yield f"brokers kept     {kept} of {len(gathered.brokers)}; at least {plan.lower_bound_brokers}"
+    if plan.above_bound:
+        yield f"above the bound  {plan.above_bound}"
     yield f"brokers released {_names(plan.released)}"
     if gathered.missing:
         yield f"planned without  {_names(gathered.missing)}"

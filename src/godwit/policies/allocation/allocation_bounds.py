@@ -51,6 +51,9 @@ class AllocationBounds:
     kind: str
     """What the number of brokers follows from: bandwidth, matching, or neither."""
 
+    filled: float = 0.0
+    """The share of the bandwidth of so many brokers, the largest, that the load needs at least."""
+
 
 def allocation_bounds(problem: AllocationProblem) -> AllocationBounds:
     table, plain = problem.table, problem.table.plain
@@ -72,7 +75,14 @@ def allocation_bounds(problem: AllocationProblem) -> AllocationBounds:
     by_matching = _by_matching(problem)
     most = max(1, by_bandwidth, by_matching)
     kind = "neither" if most == 1 else "bandwidth" if by_bandwidth == most else "matching"
-    return AllocationBounds(most, sum(table.rates_per_s) + links_per_s, kind)
+    filled = share_filled(needed, capacities, most)
+    return AllocationBounds(most, sum(table.rates_per_s) + links_per_s, kind, filled)
+
+
+def share_filled(needed: float, capacities: Floats, brokers: int) -> float:
+    """`capacities`: of the first broker, the first two, and so on."""
+    whole = float(capacities[min(brokers, len(capacities)) - 1]) if len(capacities) else 0.0
+    return needed / whole if whole else 0.0
 
 
 def _extra_shares(pairs: Sequence[tuple[float, float]], capacities: Floats) -> float:

@@ -69,6 +69,9 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Within their capacities, brokers receive no fewer publications per second in all: of
     `input_per_s`."""
 
+    above_bound: str = ""
+    """Why there are more brokers than the bound; empty if there are not."""
+
     closeness_evaluations: int
     clusters: int
     """Units that the subscriptions were packed in; as many as subscriptions without clustering."""

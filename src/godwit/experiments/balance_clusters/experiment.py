@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
-from godwit.experiments.balance.claims import (
-    HOMOGENEOUS,
-    PLANETLAB,
-    QUARTER,
-    SIMULATION,
-    SMALL_ALIKE,
-)
+from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
 from godwit.experiments.balance.figures import growing
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
@@ -25,8 +19,7 @@ def _chains(platform: str, *clusters: int) -> list[Case]:
 
 MEDIUM = [
     *_chains(PLANETLAB, 1, 2, 4, 6),
-    *_chains(HOMOGENEOUS, 2, 4, 6),
-    *_chains(QUARTER, 4, 6),
+    *_chains(HOMOGENEOUS, 4, 6),
 ]
 PAPER = [
     *_chains(HOMOGENEOUS, 1, 2, 4, 6),

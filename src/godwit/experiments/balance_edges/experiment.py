@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from godwit.experiments.balance.balance_setup import SETUP, SHARED, cases
-from godwit.experiments.balance.claims import (
-    HOMOGENEOUS,
-    PLANETLAB,
-    QUARTER,
-    SIMULATION,
-    SMALL_ALIKE,
-)
+from godwit.experiments.balance.claims import HOMOGENEOUS, PLANETLAB, SIMULATION, SMALL_ALIKE
 from godwit.experiments.balance.figures import growing
 from godwit.experiments.balance.measures import MEASURES, measure
 from godwit.experiments.balance.runs import run
@@ -24,7 +18,6 @@ def _stars(platform: str, *edges: int) -> list[Case]:
 MEDIUM = [
     *_stars(PLANETLAB, 2, 4, 6, 8),
     *_stars(HOMOGENEOUS, 2, 5, 8),
-    *_stars(QUARTER, 2, 5, 8),
 ]
 PAPER = [
     *_stars(HOMOGENEOUS, 2, 3, 5, 8),

@@ -127,6 +127,20 @@ def test_a_tree_is_tried_again_if_a_broker_fails_before_it_is_committed() -> Non
     played(scene)
 
 
+def test_a_newcomer_that_is_killed_does_not_wait_for_an_epoch_that_all_have_left() -> None:
+    async def scene(network: MemoryNetwork, coordinator: MemoryCoordinator) -> None:
+        await carried_out(coordinator, plan("B3"))
+        begun = await coordinator.begin(plan("B1", "B2", links=[("B1", "B2")]))
+        await until(lambda: has_begun(coordinator, StepKind.DRAIN))
+        await restarted(network, "B1")  # B3 tells it of the epoch before, and leaves.
+        await coordinator.ended(begun.number)
+        await until(lambda: network.nodes["B1"].epochs.status.phase == "steady")
+        await until(lambda: not network.nodes["B1"].is_recovering)
+        await delivered(network, "B1", "B2")
+
+    played(scene)
+
+
 def test_links_of_an_epoch_that_is_given_up_are_not_made_again() -> None:
     async def scene(network: MemoryNetwork, _coordinator: MemoryCoordinator) -> None:
         target = topology(["B1", "B2", "B3"], [("B1", "B3"), ("B2", "B3")])

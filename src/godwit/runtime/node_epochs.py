@@ -80,7 +80,7 @@ class NodeEpochs:
     def is_outside(self) -> bool:
         """Whether the network has a shape that this broker is not part of."""
         epochs = self._node.broker.epochs
-        return epochs is not None and is_outside(epochs.news.now, self._node.name)
+        return epochs is not None and epochs.is_outside
 
     @property
     def has_nothing_to_learn(self) -> bool:

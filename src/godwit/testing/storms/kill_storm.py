@@ -19,7 +19,9 @@ from godwit.testing.storms.plan_storm import AGAIN_S, REFUSED_S, StormyPlans, st
 from godwit.testing.storms.storm import Storm
 from godwit.testing.virtual_time import run_in_virtual_time
 
-LIMITS = (Limits(link_s=60.0, restart_s=5.0),)
+#: With the second one, a broker that has just started stops to expect callers of an earlier run
+#: (`link_s` after its start) while another one, or it, recovers.
+LIMITS = (Limits(link_s=60.0, restart_s=5.0), Limits(link_s=15.0, restart_s=5.0))
 #: Steps, and for a change of the shape the phase of some broker.
 MOMENTS: tuple[tuple[StepKind, EpochPhase | None], ...] = (
     (StepKind.START, None),

@@ -459,3 +459,18 @@ def test_a_broker_counts_what_shows_how_many_clusters_are_best() -> None:
     for value, last_hop in ((9, PAUL), (0.5, PAUL), (9, B1), (9, B5), (0, B5)):
         destinations(routing, {"a": value}, last_hop)
     assert routing.cluster_counts == ClusterCounts(published=2, reached=3, sent=2, standing=2)
+
+
+def test_a_broker_that_has_left_for_good_is_not_waited_for() -> None:
+    settings = cluster_settings(["B1", "B2", "B3"], 1, leaving="B3")
+    routing = ClusterRouting(Place.of("B1", ["B2", "B3"], settings=settings))
+    assert routing.is_leaving("B3")
+    assert not routing.is_leaving("B2")
+    routing.pause(ALICE, move=1)
+    routing.forget("B3")
+    routing.link_down(B3)
+    answered = routing.handle(
+        Sweep(client="alice", to="B1", move=1, by="B1", origin="B2"), Neighbour("B2")
+    )
+    assert answered == [Confirm(ALICE, Paused(move=1))]
+    routing.check()

@@ -146,14 +146,14 @@ def test_clusters_do_not_become_a_tree_by_its_links_alone() -> None:
     run(scenario())
 
 
-def test_a_broker_does_not_leave_its_cluster() -> None:
+def test_a_broker_does_not_leave_its_mates() -> None:
     async def scenario() -> None:
         async with two_clusters() as network:
             node = network.nodes["B2"]
             orders = BrokerOrders(
                 node, Gateway(node), forget=lambda _broker: None, has_coordinator=False
             )
-            with pytest.raises(RestError, match="is in a cluster, which it cannot leave"):
+            with pytest.raises(RestError, match="has mates, which rely on it"):
                 orders.obey(Order(authority=Authority(1, "a"), command="leave"))
 
     run(scenario())

@@ -288,7 +288,11 @@ class ChangeStep(msgspec.Struct, frozen=True, kw_only=True):
     """Of `reshape`: the brokers of the new tree, if they are not those of the request, and ..."""
 
     links: list[tuple[str, str]] = []
-    """... their links."""
+    """... their links, and ..."""
+
+    overlay: str = ""
+    settings: dict[str, ShapeSetting] = {}
+    """... their overlay, if it is not a tree."""
 
     reshaping: ReshapingRecord | None = None
     """How far a change of the shape is."""

@@ -4,7 +4,7 @@ O1  An order is obeyed only with an authority that is not below the highest one 
     coordinators with the same number, the first one seen, and of its runs the latest.
 O2  A broker that has a coordinator obeys nothing before that has told its authority, for a while:
     a restart does not make it forget who is in charge.
-O3  A broker leaves only if it has no client and at most one link.
+O3  A broker leaves only if it has no client and at most one link; in clusters, if it has no mate.
 O4  `restart` and `leave` are for one run of the broker: repeated, they do nothing more.
 """
 
@@ -244,12 +244,19 @@ class BrokerOrders:
         if names.connected or names.away:
             count = len(names.connected) + len(names.away)
             raise RestError(CONFLICT, f"broker {name} still has {count} clients: drain it first")
-        if self.node.broker.structure is not None:
-            reason = f"broker {name} is in a cluster, which it cannot leave while the network runs"
-            raise RestError(CONFLICT, reason)
+        used = in_use(self.node.broker.routing)
+        if isinstance(used, ClusterRouting):
+            if used.structure.mates(name):
+                reason = f"broker {name} has mates, which rely on it: let a coordinator order this"
+                raise RestError(CONFLICT, reason)
+            self._end_for_good(order)
+            return
         links = [end.neighbour for end in self.node.links.own]
         if len(links) > 1:
             raise RestError(CONFLICT, f"broker {name} links {', '.join(sorted(links))}: not a leaf")
+        self._end_for_good(order)
+
+    def _end_for_good(self, order: Order) -> None:
         self.drain(order.reason)
         self._end(order.command)
 

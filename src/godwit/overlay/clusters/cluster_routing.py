@@ -71,7 +71,7 @@ from godwit.content.messages import (
     Unsubscription,
 )
 from godwit.overlay.clusters.cluster_resync import ClusterResync
-from godwit.overlay.clusters.cluster_structure import structure_of
+from godwit.overlay.clusters.cluster_structure import structure_of, without_broker
 from godwit.overlay.clusters.cluster_traffic import ClusterCounts
 from godwit.overlay.clusters.settling import Settling
 from godwit.overlay.clusters.subscription_lists import (
@@ -90,6 +90,7 @@ class ClusterRouting:
 
     def __init__(self, place: Place) -> None:
         """`place.settings` say who is in which cluster: see `cluster_settings`."""
+        self._settings = place.settings
         self.structure = structure_of(place.settings)
         self._broker = place.broker
         mates = {Neighbour(name, place.lane) for name in self.structure.mates(place.broker)}
@@ -150,6 +151,15 @@ class ClusterRouting:
         if broker in self.structure.brokers:
             return None
         return f"{broker} is in no cluster: use the same network file for all brokers"
+
+    def is_leaving(self, broker: str) -> bool:
+        return bool(broker) and self._settings.get("leaving") == broker
+
+    def forget(self, broker: str) -> None:
+        """A broker has left for good: clients that move do not wait for its answer."""
+        self._settings = without_broker(self._settings, broker)
+        self.structure = structure_of(self._settings)
+        self._settling.await_only(self.structure.brokers)
 
     def _check_neighbour(self, neighbour: Neighbour) -> None:
         reason = self.why_not_linked(neighbour.name)
@@ -365,6 +375,9 @@ class ClusterRouting:
 
     def _repair_ring(self, lost: Neighbour) -> Answers:
         """Let another broker of its cluster take the place of a lost one in the ring (K4)."""
+        if lost.name not in self.structure.brokers:  # It has left for good.
+            self._ring.pop(lost, None)
+            return []
         cluster = self._cluster_of(lost)
         was_used = lost in self._ring
         self._ring.pop(lost, None)

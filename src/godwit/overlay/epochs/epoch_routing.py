@@ -314,6 +314,9 @@ class EpochRouting(EpochViews):
         """It has left for good: those who restart do not wait for it."""
         self._now_shape = without(self._now_shape, broker)
         self._before = without(self._before, broker)
+        for each in self.routings():
+            if isinstance(each, Structured):
+                each.forget(broker)
         if self._machine.phase.is_committed:  # This broker rejoins, later than it has left.
             self._shape = without(self._shape, broker)
 

@@ -111,3 +111,4 @@ class NodeRecovery:
         loss = Loss(node.now_s() - node.limits.link_s, "did not send all its tables in time")
         node.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
         recovery.hand_over(node)
+        node.read_paths()

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from godwit.experiments.allocation.claims import BIN_PACKING, IOU, MANUAL
-from godwit.experiments.allocation.expected_state import expected_of
-from godwit.experiments.allocation.measures import PLANNED, predicted
-from godwit.experiments.allocation.plan_notes import numbers_of, write_numbers
-from godwit.experiments.allocation.runs import planned_of
+from godwit.experiments.allocation.measures import PLANNED
 from godwit.experiments.allocation.scales import SETUP, cases
-from godwit.experiments.allocation.setups import setup_of
 from godwit.experiments.allocation_large_plans.claims import CLAIMS
-from godwit.lab.declaration import Case, Experiment, Scale, Trace
+from godwit.experiments.allocation_large_plans.runs import measure, run
+from godwit.lab.declaration import Experiment, Scale
 
 ALGORITHMS = (MANUAL, BIN_PACKING, IOU)
-
-
-def run(case: Case, seed: int, folder: Path) -> None:
-    """A plan is made; nothing is deployed."""
-    gathered = expected_of(setup_of(case), seed)
-    write_numbers(numbers_of(planned_of(gathered, case, seed), gathered), folder)
-
-
-def measure(trace: Trace, _case: Case) -> dict[str, float]:
-    _, found = predicted(trace)
-    return found
 
 
 EXPERIMENT = Experiment(

@@ -19,10 +19,11 @@ balance_global/      a chain of clusters
 balance_clusters/    more clusters
 press_accuracy/      estimates against what comes true
 offload_cost/        memory and time of a decision
-allocation/               what the next nine, about broker allocation, share
+allocation/               what the next ten, about broker allocation, share
 allocation_homogeneous/   how few of 80 equal brokers will do
 allocation_heterogeneous/  the same with brokers of three sizes
 allocation_large/         400 and 1,000 brokers
+allocation_large_plans/   the same, plans only
 allocation_steps/         what clustering, a new tree and moved publishers contribute
 allocation_forecast/      plans for traffic that they were not made from
 allocation_capacity/      which capacity of brokers explains which claim
@@ -54,6 +55,7 @@ from godwit.experiments import (
     allocation_heterogeneous,
     allocation_homogeneous,
     allocation_large,
+    allocation_large_plans,
     allocation_steps,
     bad_prototype,
     bad_simulation,
@@ -107,6 +109,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         allocation_homogeneous,
         allocation_heterogeneous,
         allocation_large,
+        allocation_large_plans,
         allocation_steps,
         allocation_forecast,
         allocation_capacity,

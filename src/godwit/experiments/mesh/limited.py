@@ -83,11 +83,11 @@ def measure(trace: Trace, case: Case) -> dict[str, float]:
 # -- terms of claims ---------------------------------------------------------------------------
 
 
-def delivered(results: Results, **where: object) -> float:
+def delivered(results: Results, **where: str | float) -> float:
     return results.where(**where).mean("delivered")
 
 
-def gained(strategy: str, **where: object) -> Callable[[Results], float]:
+def gained(strategy: str, **where: str | float) -> Callable[[Results], float]:
     """The share by which a strategy delivers more than S0; of several cases, the most."""
 
     def share(results: Results) -> float:

@@ -29,6 +29,7 @@ demo.py            demo, demo emergencies, simulate
 replay.py          replay
 nemesis.py         nemesis
 lab.py             lab list|run|report
+trace_dashboard.py  dashboard
 dashboard_serving.py  the dashboard of `up` and `coordinator`
 options.py         options that several commands share
 terminal.py        the terminal for tables

@@ -31,6 +31,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "replay": ("replay",),
         "nemesis": ("nemesis",),
         "lab": ("lab",),
+        "trace_dashboard": ("dashboard",),
     },
 }
 #: The file and the panel of each command.

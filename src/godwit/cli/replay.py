@@ -26,6 +26,7 @@ from godwit.testing.random_runs import random_run
 from godwit.testing.random_steering import random_steering
 from godwit.testing.storms.balancing_storm import balancing_storm
 from godwit.testing.storms.cluster_storm import cluster_storm
+from godwit.testing.storms.kill_storm import kill_storm
 from godwit.testing.storms.overlay_storm import delta_move_storm, overlay_storm
 from godwit.testing.storms.plan_storm import plan_storm
 from godwit.testing.storms.reshaping_storm import reshaping_storm
@@ -52,10 +53,10 @@ def _scenario(
     if overlay == ANY and reshaping and not moves + membership + balancing + plans:
         return _changing(faults=faults)
     strategy = overlay_named(overlay, SIMULATED_OVERLAYS)
-    if plans and not moves + membership + balancing + reshaping + faults:
+    if plans and not moves + membership + balancing + reshaping:
         check_is_tree(strategy, "--plans")
         logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
-        return plan_storm
+        return kill_storm if faults else plan_storm
     if reshaping and not moves + membership + balancing:
         return _reshaping(strategy, faults=faults)
     if moves + membership + balancing + reshaping + plans + faults > 1:
@@ -146,7 +147,9 @@ def replay(
     plans: Annotated[
         bool,
         typer.Option(
-            "--plans", help="Repeat a run in which plans are carried out while brokers fail."
+            "--plans",
+            help="Repeat a run in which plans are carried out while something fails; with --faults"
+            " a broker is killed in a phase of each plan.",
         ),
     ] = False,
     overlay: Annotated[

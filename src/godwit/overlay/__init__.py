@@ -51,7 +51,7 @@ def overlay(name: str, known: Mapping[str, Overlay] = OVERLAYS) -> Overlay:
 
 
 def make_router(place: Place, make: Overlay) -> Routing:
-    """The router of one broker; it can be given another shape, unless it is steered or a table."""
+    """The router of one broker; it can be given another shape, unless it has lanes of its own."""
     routing = make(place)
-    is_fixed = isinstance(routing, Steerable | DhtRouting)
-    return routing if is_fixed else EpochRouting(place, make, overlay)
+    has_own_lanes = isinstance(routing, Steerable | DhtRouting)  # Else a lane is an epoch.
+    return routing if has_own_lanes else EpochRouting(place, make, overlay)

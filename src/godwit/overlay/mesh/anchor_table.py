@@ -68,12 +68,15 @@ class AnchorGroup(HopGroup):
 
 
 class AnchorTable(InterestTable):
+    __slots__ = ("_anchor_control_index", "_anchor_index", "_positions")
+
     _group_type: ClassVar[type[HopGroup]] = AnchorGroup
 
     def __init__(self, positions: AnchorPositions) -> None:
         super().__init__()
         self._positions = positions
-        self._anchor_index = cast("dict[bool, MatchingIndex[AnchorGroup]]", self._index)
+        self._anchor_index = cast("MatchingIndex[AnchorGroup]", self._index)
+        self._anchor_control_index = cast("MatchingIndex[AnchorGroup]", self._control_index)
 
     def anchors(self) -> set[str]:
         """All that subscriptions are known by."""
@@ -82,7 +85,8 @@ class AnchorTable(InterestTable):
     def wanting(self, publication: Publication) -> tuple[int, dict[Hop, None]]:
         """The anchors with a matching subscription, and the clients and modules with one."""
         anchors, others = 0, dict[Hop, None]()
-        for groups in self._anchor_index[publication.is_control].key_lists(publication.content):
+        index = self._anchor_control_index if publication.is_control else self._anchor_index
+        for groups in index.key_lists(publication.content):
             for group in groups:
                 anchors |= group.anchors
                 if group.others is not None:

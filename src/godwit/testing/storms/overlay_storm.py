@@ -11,7 +11,6 @@ overlay.  In the others nothing fails.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from collections.abc import Sequence
 from random import Random
 
@@ -38,14 +37,14 @@ from godwit.testing.virtual_time import run_in_virtual_time
 
 def overlay_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    return run_in_virtual_time(_storm(Storm(seed), Random(f"overlay storm {seed}")))
+    return run_in_virtual_time(_storm(Storm(seed), Random(f"overlay storm {seed}")), seed=seed)
 
 
 def delta_move_storm(seed: int) -> Storm:
-    global_random.seed(seed)
+    """The same for a mesh, in which only brokers around one of them change."""
     random = Random(f"delta move storm {seed}")
-    return run_in_virtual_time(_storm(Storm(seed), random, kinds=("mesh",), brokers=(3, 6)))
+    storm = _storm(Storm(seed), random, kinds=("mesh",), brokers=(3, 6))
+    return run_in_virtual_time(storm, seed=seed)
 
 
 async def _storm(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 from tests.asynchronous import run
 from tests.web.live_scene import (
@@ -17,8 +19,10 @@ from tests.web.live_scene import (
     directory_of,
     traffic,
 )
+from tests.web.proposal_scene import proposing
 
 from godwit.api import dashboard_api as api
+from godwit.api.routing_api import TableEntryView
 from godwit.http.errors import RestError
 from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
@@ -26,6 +30,7 @@ from godwit.web.dashboard import Dashboard
 from godwit.web.directory import Directory
 from godwit.web.page_serving import STATIC
 from godwit.web.streams import page_events
+from godwit.web.table_questions import covering
 
 
 @contextlib.asynccontextmanager
@@ -108,6 +113,14 @@ def test_filters_matches_and_stories() -> None:
     run(scenario())
 
 
+def test_covering_is_a_forest_with_the_narrowest_filter_above() -> None:
+    filters = {
+        "a": "n > 0", "b": "n > 5", "c": "n > 9 and m = 1", "d": "n > 5", "e": "m = 1", "f": "k = 2"
+    }  # fmt: skip
+    views = [TableEntryView(id=id, client="", filter=text, hop="") for id, text in filters.items()]
+    assert covering(views) == {"b": "a", "c": "d", "d": "b"}
+
+
 def test_a_move_says_first_what_it_would_do_and_then_what_it_did() -> None:
     async def scenario() -> None:
         async with scene() as (_dashboard, page):
@@ -127,6 +140,31 @@ def test_a_move_says_first_what_it_would_do_and_then_what_it_did() -> None:
             await asyncio.sleep(PERIOD_S)
             after = await page.call(api.OVERVIEW, Nothing())
             assert [row.clients for row in after.brokers] == [2, 1]
+
+    run(scenario())
+
+
+def test_a_proposal_of_the_coordinator_can_be_rejected(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            proposing(tmp_path) as directory,
+            dashboard_of(directory) as (_dashboard, url),
+            HttpClient(url, attempts=1) as page,
+        ):
+            (move,) = (await page.call(api.ACTIVITY, Nothing())).moves
+            reject = api.ActionRequest(kind=api.ActionKind.REJECT, move=move.number, dry_run=True)
+            would = await page.call(api.ACT, reject)
+            what = f"The proposal to move {move.client} from B1 to B2"
+            assert would.says == [f"{what} would be rejected, and not be made again soon."]
+            assert (await page.call(api.ACTIVITY, Nothing())).moves[0].outcome == "proposed"
+            done = await page.call(api.ACT, msgspec.structs.replace(reject, dry_run=False))
+            assert done.says == [f"{what} is rejected."]
+            await asyncio.sleep(PERIOD_S * 1.5)
+            (after,) = (await page.call(api.ACTIVITY, Nothing())).moves
+            assert after.outcome == "rejected"
+            assert after.because.startswith("rejected on the dashboard of ")
+            overview = await page.call(api.OVERVIEW, Nothing())
+            assert overview.sharing == api.SharingCounts(front_end=2, back_end=1)
 
     run(scenario())
 

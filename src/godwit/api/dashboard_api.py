@@ -136,6 +136,16 @@ class ReplayState(msgspec.Struct, frozen=True, kw_only=True):
     is_playing: bool = False
 
 
+class SharingCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the subscriptions to channels, as the coordinator knows them."""
+
+    front_end: int
+    """Of clients."""
+
+    back_end: int
+    """Of the data cluster: those of the same channel with the same arguments are one."""
+
+
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """The network now, or at the moment of a replay."""
 
@@ -154,6 +164,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     troubles: list[str] = []
     """Servers that do not answer."""
 
+    sharing: SharingCounts | None = None
     replay: ReplayState | None = None
     """Set if this is a recorded trace."""
 
@@ -220,7 +231,8 @@ class FilterRow(msgspec.Struct, frozen=True, kw_only=True):
     broker: str
     subscription: TableEntryView
     covered_by: str = ""
-    """The id of another one in this list that has all its publications, if there is one."""
+    """The id of the narrowest other one in this list that has all its publications, if there is
+    one: so the list is a forest, of the covering poset."""
 
 
 class FilterList(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,6 +280,9 @@ class ActionKind(StrEnum):
     DRAIN = "drain"
     UNDRAIN = "undrain"
     MOVE = "move"
+    REJECT = "reject"
+    """A move that a dry run of the coordinator has proposed."""
+
     PAUSE = "pause"
     RESUME = "resume"
     ABORT = "abort"
@@ -289,6 +304,9 @@ class ActionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     count: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
     """Of move: so many clients, instead of names."""
 
+    move: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
+    """Of reject: its number."""
+
     plan: Annotated[str, msgspec.Meta(max_length=ACTION_BYTES_MAX)] = ""
     reason: Annotated[str, msgspec.Meta(max_length=500)] = ""
     dry_run: bool = False
@@ -306,7 +324,7 @@ class ActionAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 ACT = Operation(
     "POST", "/api/actions", ActionRequest, ActionAccount,
-    "Drain, undrain, move, pause, resume, abort or apply; answers with an account of it.",
+    "Drain, undrain, move, reject, pause, resume, abort or apply; answers with an account of it.",
     is_guarded=True, body_bytes_max=ACTION_BYTES_MAX + 65_536,
 )  # fmt: skip
 

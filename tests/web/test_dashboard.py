@@ -22,10 +22,12 @@ from tests.web.live_scene import (
 from tests.web.proposal_scene import proposing
 
 from godwit.api import dashboard_api as api
-from godwit.api.routing_api import TableEntryView
+from godwit.api.coordinator_api import MoveRecord, Outcome
+from godwit.api.routing_api import PolicyDecision, TableEntryView
 from godwit.http.errors import RestError
 from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
+from godwit.web.client_stories import events_of
 from godwit.web.dashboard import Dashboard
 from godwit.web.directory import Directory
 from godwit.web.page_serving import STATIC
@@ -142,6 +144,31 @@ def test_a_move_says_first_what_it_would_do_and_then_what_it_did() -> None:
             assert [row.clients for row in after.brokers] == [2, 1]
 
     run(scenario())
+
+
+def test_the_story_of_a_client_says_where_it_is_and_who_moved_it() -> None:
+    async def scenario() -> None:
+        async with scene() as (_dashboard, page):
+            story = await page.call(api.CLIENT_STORY, api.WhichClient("tom"))
+            where = "tom is a client of B2, connected, with 1 subscriptions and 0 advertisements."
+            assert story.says == [where]
+            assert [place.broker for place in story.places] == ["B2"]
+            away = await page.call(api.CLIENT_STORY, api.WhichClient("zoe"))
+            assert away.says == ["zoe is not a client of any broker that answers."]
+
+    run(scenario())
+    move = MoveRecord(
+        number=1, plan=1, client="tom", source="B1", target="B2", why="B1 is crowded",
+        outcome=Outcome.MOVED, asked_s=10.0, ended_s=11.0,
+    )  # fmt: skip
+    decision = PolicyDecision(
+        number=7, at_s=20.0, policy="offload", action="moved", subject="tom", source="B2",
+        target="B1", reason={"load": 0.9},
+    )  # fmt: skip
+    assert [(each.at_s, each.by, each.says) for each in events_of([move], {"B2": [decision]})] == [
+        (20.0, "offload at B2", "moved from B2 to B1: load 0.9"),
+        (11.0, "the coordinator", "it moved from B1 to B2: B1 is crowded"),
+    ]
 
 
 def test_a_proposal_of_the_coordinator_can_be_rejected(tmp_path: Path) -> None:

@@ -150,20 +150,22 @@ class Scene:
                 client.move(random.choice(self.simulator.topology.brokers))
         self.simulator.run()
 
-    def fail(self) -> None:
-        """Some broker does not answer, or a link of a tree is gone; what had failed is mended."""
-        simulator, random = self.simulator, self.random
+    def mend(self) -> None:
         self.silent = set()
         if self.broken is not None:
-            simulator.add_link(*self.broken)
+            self.simulator.add_link(*self.broken)
             self.broken = None
-        kind = random.random()
+            self.simulator.run()
+
+    def fail(self) -> None:
+        """Some broker does not answer, or a link of a tree is gone."""
+        random, kind = self.random, self.random.random()
         if kind < 0.3:
-            self.silent = {random.choice(simulator.topology.brokers)}
+            self.silent = {random.choice(self.simulator.topology.brokers)}
         elif kind < 0.6 and self.is_tree:
             self.broken = random.choice(self.links)
-            simulator.remove_link(*self.broken)
-        simulator.run()
+            self.simulator.remove_link(*self.broken)
+            self.simulator.run()
 
     def record(self, publisher: SimulatedClient) -> dict[str, Value]:
         """One that is permitted, usually."""
@@ -226,6 +228,7 @@ def test_a_story_says_what_then_happens_and_why(overlay: str, seed: int) -> None
     scene, reasons = Scene(seed, overlay), Counter[EndReason | None]()
     for number in range(PAIRS_PER_SEED):
         if number % 5 == 0:
+            scene.mend()
             scene.change()
             scene.fail()
         publisher, to = scene.random.choice(scene.clients), scene.random.choice(scene.clients)

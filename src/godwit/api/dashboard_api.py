@@ -8,6 +8,7 @@
     POST /api/matches  {"record"}            -> whose subscriptions match it; what fails in others
     POST /api/actions  {"kind": "drain", ..} -> what was done; with dry_run, what would be done
     POST /api/why      {"record", "to"}      -> the story of a publication
+    GET  /api/client?name=tom                -> the story of a client
     GET  /api/lab                            -> experiments, claims
     POST /api/replay   {"is_playing": true}  -> only of a recorded trace: plays it
 
@@ -26,7 +27,7 @@ import msgspec
 from godwit.api.coordinator_api import MoveRecord
 from godwit.api.datacluster_api import ChannelView, DatasetView
 from godwit.api.network_api import Figure, NetworkChange
-from godwit.api.routing_api import HopAccount, PolicyDecision, TableEntryView
+from godwit.api.routing_api import ClientAccount, HopAccount, PolicyDecision, TableEntryView
 from godwit.broker.explaining import FilterFinding
 from godwit.content.values import CheckedValue
 from godwit.content.wired import ShortText
@@ -401,6 +402,41 @@ WHY = Operation(
     "POST", "/api/why", WhyQuestion, PublicationStory,
     "The way of a publication from broker to broker, and why it reaches a subscriber or not.",
     is_idempotent=True, is_guarded=True,
+)  # fmt: skip
+
+# -- the story of a client ---------------------------------------------------------------------
+
+
+class WhichClient(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: ShortText
+
+
+class ClientEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided about a client, or done with it."""
+
+    at_s: float
+    by: str
+    """The coordinator, or the policy of a broker."""
+
+    says: str
+
+
+class ClientStory(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    places: list[ClientAccount]
+    """What brokers that have it as a client know of it; while it moves there are two."""
+
+    events: list[ClientEvent]
+    """As far back as brokers and the coordinator remember, the latest first."""
+
+    says: list[str]
+    silent: list[str] = []
+
+
+CLIENT_STORY = Operation(
+    "GET", "/api/client", WhichClient, ClientStory,
+    "Where a client is, what it holds, what it has lost, and who moved it when and why.",
+    is_guarded=True,
 )  # fmt: skip
 
 # -- a recorded trace --------------------------------------------------------------------------

@@ -34,7 +34,7 @@ log = logging.getLogger("godwit.dashboard")
 
 PERIOD_S = 2.0
 ASKED_MAX = 64
-#: Rounds between two looks at channels, and at brokers that had no load balancer.
+#: Rounds between two looks at channels, and at brokers that had no policy.
 SELDOM = 3
 #: Decisions, moves and changes on the page.
 DECISIONS_MAX, MOVES_MAX, CHANGES_MAX = 200, 100, 10
@@ -204,7 +204,11 @@ class Gatherer:
                 gathered.balancing.pop(name, None)
         for name in gathered.balancing.keys() - gathered.known.keys():
             del gathered.balancing[name]
-        listed = await self.calls.call_all(urls, DECISIONS, WhichDecisions())
+        deciding = {each.broker for each in self._decisions.values()}
+        asked = {
+            name: url for name, url in urls.items() if self.rounds % SELDOM == 0 or name in deciding
+        }
+        listed = await self.calls.call_all(asked, DECISIONS, WhichDecisions())
         for name, found in listed.items():
             if isinstance(found, DecisionList):
                 for each in found.decisions:

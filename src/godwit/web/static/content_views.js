@@ -36,7 +36,8 @@ export class FiltersView {
       element("div", { class: "row" }, element("button", { class: "main", type: "submit" }, "Who matches?"),
         element("span", { class: "soft" }, "or its way, published by"), this.publisher, this.broker,
         element("span", { class: "soft" }, "to"), this.to,
-        element("button", { type: "button", onclick: () => this.why() }, "Tell the story")), this.answer);
+        element("button", { type: "button", onclick: () => this.why() }, "Tell the story"),
+        element("button", { type: "button", onclick: () => this.client() }, "Story of this client")), this.answer);
     this.element = element("div", {}, heading("Filters and why",
       "All subscriptions of the network, each below one that covers it: who gets the upper one's publications gets those of the lower one, too. Type a record to see who matches it; nothing is published."), form,
     element("div", { class: "card" }, element("div", { class: "row" }, element("h2", {}, "Subscriptions"), this.contains), this.list));
@@ -84,6 +85,20 @@ export class FiltersView {
       const story = await post("/api/why", { record: this.record.value, publisher: this.publisher.value.trim(),
         broker: this.broker.value.trim(), to: this.to.value.trim() });
       this.answer.replaceChildren(...this.told(story));
+    } catch (error) {
+      this.answer.replaceChildren(wrong(error));
+    }
+  }
+
+  async client() {
+    const name = this.to.value.trim() || this.publisher.value.trim();
+    try {
+      if (!name) throw new Error("type the name of a client: a subscriber, or a publisher");
+      const { says, events, silent } = await get("/api/client", { name });
+      this.answer.replaceChildren(element("ul", {}, says.map((line) => element("li", {}, line))),
+        events.length ? table([["When"], ["By"], ["What, and why"]], events.map((each) => [each.at_s ? clock(each.at_s) : "–", each.by, each.says]))
+          : empty("No move and no decision about it is remembered."),
+        silent.length ? element("p", { class: "soft" }, `No answer from ${silent.join(", ")}.`) : "");
     } catch (error) {
       this.answer.replaceChildren(wrong(error));
     }

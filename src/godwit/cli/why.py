@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import msgspec
 import typer
@@ -23,6 +24,7 @@ from godwit.api.dashboard_api import (
     WhichClient,
     WhyQuestion,
 )
+from godwit.cli.extras import needs
 from godwit.cli.options import Json, Secret
 from godwit.errors import UsageError
 from godwit.http.operations import Answer, Asked, Operation
@@ -54,6 +56,13 @@ def why(
         str,
         typer.Option(envvar="GODWIT_DASHBOARD", help="Address of the dashboard, http://HOST:PORT."),
     ] = f"http://{LISTEN}",
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a recorded trace: RECORD is a publication there, such as paul#17.",
+            show_default=False,
+        ),
+    ] = None,
     client: Annotated[
         str,
         typer.Option(help="Instead of a record: the story of this client.", show_default=False),
@@ -64,10 +73,13 @@ def why(
     """Say which way a publication would take now, and why a subscriber gets it or not.
 
     Nothing is published.  The exit code is 1 if --to does not get it.  With --client, say where a
-    client is, what it has lost, and who moved it, when and why.
+    client is, what it has lost, and who moved it, when and why.  With --trace, say where a
+    publication of a recorded trace was, and who got it.
     """
     if bool(record) == bool(client):
         raise UsageError("give a record, or --client NAME")
+    if trace is not None:
+        _tell_recorded(trace, record, to)
     if client:
         told = uvloop.run(_called(at, CLIENT_STORY, WhichClient(client), secret))
         for line in [msgspec.json.encode(told).decode()] if json else client_lines(told):
@@ -84,6 +96,15 @@ def why(
             typer.echo(line)
     if to and story.reason not in (EndReason.DELIVERED, EndReason.CLIENT_AWAY):
         raise typer.Exit(code=1)
+
+
+def _tell_recorded(folder: Path, publication: str, to: str) -> NoReturn:
+    with needs("lab", "a recorded trace"):
+        from godwit.web.recorded_stories import recorded_story  # noqa: PLC0415  pyarrow.
+    story = recorded_story(folder, publication, to)
+    for line in story.says:
+        typer.echo(line)
+    raise typer.Exit(code=bool(to) and to not in story.got_it)
 
 
 async def _called(

@@ -17,5 +17,6 @@ page_serving.py   the page, operations and streams as a web application, and who
 dashboard.py      all of this for a network that runs
 recorded_trace.py a trace that can be shown at any moment of it
 replaying.py      plays it
+recorded_stories.py the way of one publication in a trace
 static/           the page: HTML, CSS and ES modules, without a build step
 """

@@ -263,6 +263,14 @@ class Structured(Protocol):
         """Why a link with this broker is refused; None if it is a part of the structure."""
         ...
 
+    def is_leaving(self, broker: str) -> bool:
+        """Whether nothing depends on a broker: what is sent there interests no client."""
+        ...
+
+    def forget(self, broker: str) -> None:
+        """A broker has left for good, and is not part of the structure any more."""
+        ...
+
 
 @runtime_checkable
 class Multipath(Protocol):
@@ -411,6 +419,9 @@ class EpochStatus(msgspec.Struct, frozen=True, kw_only=True):
 @runtime_checkable
 class Reshapable(Protocol):
     """A router whose links can be replaced as a whole (overlay/epochs/)."""
+
+    is_outside: bool
+    """Whether the epoch in use has brokers, and this one is not among them."""
 
     @property
     def is_changing(self) -> bool:

@@ -17,6 +17,7 @@ from godwit.cli.options import LogLevel
 from godwit.cli.signals import stop_event, unless_stopped
 from godwit.config import changed
 from godwit.errors import UsageError
+from godwit.overlay.clusters.cluster_structure import AUTO, ClusterNumber
 from godwit.overlay.mesh.master_overlay_map import DELTA_MAX
 from godwit.overlay.mesh.mesh_settings import MeshSettings
 from godwit.overlay.mesh.strategies import ForwardingStrategy
@@ -41,6 +42,7 @@ MESH_DEFAULTS = MeshSettings()
 ANY_PORT = "127.0.0.1:0"
 #: The shape for load balancing: clusters of a head and edge brokers.
 PEER = "peer"
+CLUSTERS_MAX = 1_000
 
 
 def up(
@@ -168,8 +170,11 @@ def topology(
     ] = 7,
     fanout: Annotated[int, typer.Option(min=1, help="Brokers below each broker of a tree.")] = 2,
     clusters: Annotated[
-        int, typer.Option(min=1, max=1_000, help="Number of clusters of `peer` and `clusters`.")
-    ] = 4,
+        str,
+        typer.Option(
+            help="Number of clusters of `peer` and `clusters`, or `auto`: a coordinator finds out."
+        ),
+    ] = "4",
     edges: Annotated[
         int, typer.Option(min=0, max=1_000, help="Edge brokers at each head of `peer`.")
     ] = 2,
@@ -195,12 +200,14 @@ def topology(
     host: Annotated[str, typer.Option(help="Host that all brokers listen on.")] = "127.0.0.1",
 ) -> None:
     """Print a network file for `godwit up`: brokers, ports and links."""
-    shown = (
-        peer(clusters=clusters, edges=edges) if shape == PEER else _shape(shape, brokers, fanout)
-    )
+    if shape == PEER:
+        shown = peer(clusters=_number(clusters), edges=edges)
+    else:
+        shown = _shape(shape, brokers, fanout)
+    number: ClusterNumber = AUTO if clusters == AUTO else _number(clusters)
     network = network_of(
         shown,
-        clusters=clusters if shape == CLUSTERS else None,
+        clusters=number if shape == CLUSTERS else None,
         mesh=MeshSettings(delta=delta, strategy=strategy, fanout=links) if shape == MESH else None,
         host=host,
         port=port,
@@ -210,6 +217,12 @@ def topology(
         network = changed(network, balancing=BalancingSettings())
     network.check_whole()
     typer.echo(dump_network(network), nl=False)
+
+
+def _number(clusters: str) -> int:
+    if not clusters.isdecimal() or not 1 <= int(clusters) <= CLUSTERS_MAX:
+        raise UsageError(f"--clusters {clusters}: a number from 1 to {CLUSTERS_MAX}, or `{AUTO}`")
+    return int(clusters)
 
 
 def _shape(shape: str, brokers: int, fanout: int) -> Topology:

@@ -84,10 +84,10 @@ L33: 4,318 s on *quarter* and 3,175 s on PlanetLab, by the last session in which
 curves of *quarter* do not change any more 1,200 s after the fourth cluster has its first
 subscriber. On PlanetLab the brokers vary by 5%, and a single subscriber moves now and then.
 
-L35: on PlanetLab B11 is overloaded while subscribers join, and no longer at the end. B12 then has an Or of 0.9
-to 0.95 with three subscribers, and says that it cannot be balanced: each step would bring the other
-broker above 0.9. A subscriber of all quotes takes more than half of its line (2.6 of 4.7 kB/s).
-That is our choice of bandwidth, a 25th of the cluster's.
+L35: on PlanetLab B11 is overloaded while subscribers join, and no longer at the end. B12 then has
+an Or of 0.9 to 0.95 with three subscribers, and says that it cannot be balanced: each step would
+bring the other broker above 0.9. A subscriber of all quotes takes more than half of its line (2.6
+of 4.7 kB/s). That is our choice of bandwidth, a 25th of the cluster's.
 """,
     run=run,
     measure=measure,

@@ -113,8 +113,7 @@ def replay(
         bool, typer.Option("--moves", help="Repeat a run in which clients move between brokers.")
     ] = False,
     membership: Annotated[
-        bool,
-        typer.Option("--membership", help="Repeat a run in which leaf brokers join and leave."),
+        bool, typer.Option("--membership", help="Repeat a run in which brokers join and leave.")
     ] = False,
     balancing: Annotated[
         bool,
@@ -135,8 +134,7 @@ def replay(
         bool,
         typer.Option(
             "--plans",
-            help="Repeat a run in which plans are carried out while something fails; with --faults"
-            " a broker is killed in a phase of each plan.",
+            help="Repeat a run in which plans meet a failure; with --faults always a kill.",
         ),
     ] = False,
     overlay: Annotated[

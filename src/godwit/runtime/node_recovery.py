@@ -80,7 +80,9 @@ class NodeRecovery:
         self._has_failed = True
         log.warning("recovering", extra={"broker": node.name})
         self.held = Recovery(window_bytes=node.limits.window_bytes)
-        asyncio.get_running_loop().call_later(node.limits.restart_s, self._on_clients_returned)
+        loop = asyncio.get_running_loop()
+        loop.call_later(node.limits.restart_s, self._on_clients_returned)
+        loop.call_later(node.limits.link_s, self.on_took_too_long)
         node.stimulate(Recovering())
 
     def _on_clients_returned(self) -> None:
@@ -92,6 +94,8 @@ class NodeRecovery:
         """Peers of an earlier run would have called by now."""
         self._may_have_failed = False
         self._node.epochs.give_up_expected()
+
+    def on_took_too_long(self) -> None:
         if self.held is not None:
             self.held.has_taken_too_long = True
             self.end_if_over()

@@ -19,7 +19,7 @@ def _chains(platform: str, *clusters: int) -> list[Case]:
 
 MEDIUM = [
     *_chains(PLANETLAB, 1, 2, 4, 6),
-    *_chains(HOMOGENEOUS, 4, 6),
+    *_chains(SMALL_ALIKE, 1, 2, 4, 6),
 ]
 PAPER = [
     *_chains(HOMOGENEOUS, 1, 2, 4, 6),

@@ -17,7 +17,7 @@ def _stars(platform: str, *edges: int) -> list[Case]:
 
 MEDIUM = [
     *_stars(PLANETLAB, 2, 4, 6, 8),
-    *_stars(HOMOGENEOUS, 2, 5, 8),
+    *_stars(SMALL_ALIKE, 2, 3, 5, 8),
 ]
 PAPER = [
     *_stars(HOMOGENEOUS, 2, 3, 5, 8),

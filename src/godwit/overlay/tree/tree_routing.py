@@ -93,16 +93,13 @@ class TreeRouting:
         self._covering = covering
         self._links = {link: self._make_link(link, kind) for link, kind in place.links.items()}
         self._advertisements = AdvertisementTable()
-        self._interests = self._make_interests()
+        self._interests = InterestTable()
         self._presence = Presence()
         self.names = Names(place.broker, self._links, place.expected, place.lane)
         self._resync = Resync(self._links, place.expected)
         self._is_recovering = False
         self._unconfirmed: dict[tuple[AdvertisementId, Hop], None] = {}
         """Confirmations of advertisements that wait until this broker has recovered."""
-
-    def _make_interests(self) -> InterestTable:
-        return InterestTable()
 
     @property
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:

@@ -81,6 +81,7 @@ class NodeRecovery:
         log.warning("recovering", extra={"broker": node.name})
         self.held = Recovery(window_bytes=node.limits.window_bytes)
         loop.call_later(node.limits.restart_s, self._on_clients_returned)
+        loop.call_later(node.limits.link_s, self.on_took_too_long)
         node.stimulate(Recovering())
 
     def _on_clients_returned(self) -> None:
@@ -92,6 +93,8 @@ class NodeRecovery:
         """Peers of an earlier run would have called by now."""
         self._may_have_failed = False
         self._node.epochs.give_up_expected()
+
+    def on_took_too_long(self) -> None:
         if self.held is not None:
             self.held.has_taken_too_long = True
             self.end_if_over()
@@ -103,7 +106,7 @@ class NodeRecovery:
         links = [port for port in node.ports.values() if isinstance(port, LinkPort)]
         used = [port for port in links if not port.is_pending and port.kind is not LinkKind.SOFT]
         linked: set[Neighbour] = {port.hop for port in used}
-        is_complete = node.broker.routing.is_complete
+        is_complete = node.broker.routing.is_complete or node.epochs.has_nothing_to_learn
         if not recovery.is_over(node.epochs.expected, linked, is_complete=is_complete):
             return
         self.held = None
@@ -111,3 +114,4 @@ class NodeRecovery:
         loss = Loss(node.now_s() - node.limits.link_s, "did not send all its tables in time")
         node.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
         recovery.hand_over(node)
+        node.read_paths()

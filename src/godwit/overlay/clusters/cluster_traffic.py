@@ -12,11 +12,12 @@ which goes to the mates.
 
 Departs  The formula for m* is damaged in the text that we have: it was derived again from the
          equation, which is convex in m (E21).  With m* the traffic of the two numbers beside it is
-         compared.
+         compared.  How p, s and r are found out is ours, too: brokers count (ClusterCounts).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
 
@@ -57,3 +58,48 @@ class ClusterLoad:
     def best_clusters(self) -> int:
         """The whole number beside m* with less traffic."""
         return min((floor(self.optimum), ceil(self.optimum)), key=self.traffic)
+
+
+@dataclass(slots=True)
+class ClusterCounts:
+    """What one broker counts for `measured`, since it has its place in the clusters."""
+
+    published: int = 0
+    """Publications of its clients."""
+
+    reached: int = 0
+    """Publications of all brokers that a client of this one wanted."""
+
+    sent: int = 0
+    """Subscriptions that its mates were sent: those that no other one of its clients covers."""
+
+    standing: int = 0
+    """... and that they have."""
+
+    def since(self, before: ClusterCounts | None) -> ClusterCounts:
+        """What came after an earlier look; all of it, if the broker has begun anew meanwhile."""
+        if before is None or before.published > self.published or before.reached > self.reached:
+            return self
+        return ClusterCounts(
+            self.published - before.published,
+            self.reached - before.reached,
+            max(0, self.sent - before.sent),
+            self.standing,
+        )
+
+
+def measured(counts: Iterable[ClusterCounts]) -> ClusterLoad:
+    """p, s and r of a network, from what each of its brokers has counted in the same time.
+
+    Clusters that are formed anew exchange what subscriptions there are, so those that stand count
+    as one message each, beside those that were made.
+    """
+    brokers = list(counts)
+    published = sum(each.published for each in brokers)
+    ways = published * len(brokers)
+    return ClusterLoad(
+        brokers=len(brokers),
+        publications=float(published),
+        subscriptions=float(sum(each.standing + each.sent for each in brokers)),
+        matching_ratio=min(1.0, sum(each.reached for each in brokers) / ways) if ways else 0.0,
+    )

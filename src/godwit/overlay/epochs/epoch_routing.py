@@ -8,21 +8,17 @@
 
 Words    An epoch is a shape of the network with its number, which is the lane of its links.
 Claim    Every publication travels in one epoch, and no subscriber gets one of the next epoch before
-         those of the old one: nothing is lost, nothing comes twice, publisher order is kept.
-         Publishers do not stop.
+         those of the old one: nothing is lost, twice or out of order.  Publishers do not stop.
 Departs  The papers restart the brokers, or change one link at a time.  This is ours.
-Tested   tests/overlay/test_epochs.py, tests/overlay/test_epochs_of_all_kinds.py; random overlays to
-         random overlays under traffic: testing/random_reshaping.py.
+Tested   tests/overlay/test_epochs*.py; under traffic: testing/random_reshaping.py.
 
 The two epochs may be of any kind: trees, clusters, meshes (epoch_overlays.py).
 
 E1  `Last` is sent over an old link when this broker has flipped and Last has come over all old
-    links whose publications may go on over this one (epoch_drain.py): then nothing follows on it,
-    from any broker behind this end.
+    links whose publications may go on over this one (epoch_drain.py): then nothing follows on it.
 E2  The old epoch is dropped when Last was sent to all old neighbours and has come from all.
 E3  A publication or sweep of the next epoch waits for that, and whatever follows it on its link.
-E4  Client moves are refused meanwhile: a publisher's new broker could still use the old epoch
-    while its old broker uses the next one.
+E4  Client moves are refused meanwhile: a publisher's old and new brokers could use two epochs.
 E5  A broker that has restarted is sent Last again, behind what it had not acknowledged.
 E6  A sweep that meets the end of the old epoch goes on in the next one, and waits wherever the old
     one has not drained (E3): so it is still behind all publications that it has to follow.
@@ -107,6 +103,8 @@ class EpochRouting(EpochViews):
         self._overlays = EpochOverlays(place, overlay, find_overlay)
         self._machine = PhaseMachine()
         self._now_shape: NetworkShape | None = None
+        self.is_outside = False
+        """Of the epoch in use; also when all that it has as members have left."""
         self._before: NetworkShape | None = None
         self._change = self._now_change = ""
         self._ended = place.lane
@@ -205,11 +203,11 @@ class EpochRouting(EpochViews):
         return list(chain.from_iterable(answers))
 
     def passed_on(self, routing: Routing, answers: Sequence[Answer]) -> Answers:
-        """What an epoch answers, and the steps that are possible then."""
+        """The answers of an epoch, and those of the steps that are possible then."""
         return self._passed(routing, answers) + self._go_on()
 
     def _passed(self, routing: Routing, answers: Sequence[Answer]) -> Answers:
-        """What an epoch answers, without what the other one has still to say, or has said."""
+        """The answers of an epoch, without those that the other one gives, or has given."""
         names = self.names
         if not isinstance(names, EpochNames):
             return list(answers)
@@ -310,9 +308,12 @@ class EpochRouting(EpochViews):
         return EpochNews(change=self._change, now=self._now_shape, following=self._shape)
 
     def forget(self, broker: str) -> None:
-        """It has left for good: those who restart do not wait for it."""
+        """It has left for good: brokers that restart do not wait for it."""
         self._now_shape = without(self._now_shape, broker)
         self._before = without(self._before, broker)
+        for each in self.routings():
+            if isinstance(each, Structured):
+                each.forget(broker)
         if self._machine.phase.is_committed:  # This broker rejoins, later than it has left.
             self._shape = without(self._shape, broker)
 
@@ -355,7 +356,7 @@ class EpochRouting(EpochViews):
         return shape, self._overlays.routing(shape)
 
     def _supersede(self, shape: NetworkShape) -> Answers:
-        """Give up an uncommitted change that is older: its coordinator has, or is gone."""
+        """Give up an older change that is not committed; its coordinator has, or is gone."""
         if self._shape is None:
             return []
         if self._machine.phase.is_committed or shape.epoch <= self._shape.epoch:
@@ -388,6 +389,7 @@ class EpochRouting(EpochViews):
         self._end(shape.epoch)
         self._change = self._now_change = change
         self._now_shape = shape
+        self.is_outside = is_outside(shape, self._place.broker)
         answers += [DropLane(lane), *(self._now.recovering() if self._is_recovering else ())]
         for holding in old.holdings():
             answers += self._now.handle(holding.message, holding.hop)
@@ -469,7 +471,7 @@ class EpochRouting(EpochViews):
     @property
     def _has_told(self) -> bool:
         """Whether the present epoch will tell nothing more."""
-        return self._now.is_complete or is_outside(self._now_shape, self._place.broker)
+        return self._now.is_complete or self.is_outside
 
     def _drop(self) -> Answers:
         """The old epoch has drained (E2)."""
@@ -481,6 +483,7 @@ class EpochRouting(EpochViews):
         self._sweeps_go_on = can_go_on(self._now)
         self._overlays.use(self._shape)
         self._before, self._now_shape = self._now_shape, self._shape
+        self.is_outside = False
         sweeps = self._now.sweeps
         self._now, self._lane, self._now_change = self._next, self._shape.epoch, self._change
         pausing, self._pausing = self._pausing, []

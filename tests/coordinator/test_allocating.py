@@ -118,7 +118,7 @@ def test_a_broker_that_is_behind_is_told_the_shape_without_those_that_have_left(
     assert found is not None
     assert found.shape.links == links[:2]
     accounts = {"B1": account("B1", epoch=2), "B3": account("B3"), "B9": account("B9")}
-    assert behind(accounts, found) == ["B3"], "B9 is not part of it"
+    assert behind(accounts, found) == ["B3", "B9"], "B9 has to learn that it is not part of it"
 
 
 def test_a_broker_that_waits_for_one_that_has_left_is_reminded() -> None:

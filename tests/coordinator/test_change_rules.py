@@ -18,7 +18,7 @@ from godwit.api.network_api import (
 )
 from godwit.coordinator.change_requests import steps_for
 from godwit.coordinator.change_rules import Circumstances, check_change
-from godwit.coordinator.change_targets import Targets, loads_after, serving
+from godwit.coordinator.change_targets import RenewedTargets, Targets, loads_after, serving
 from godwit.http.errors import RestError
 
 ME, OTHER = Authority(3, "me"), Authority(4, "other")
@@ -260,3 +260,11 @@ def test_a_broker_joins_a_later_epoch_only_if_the_tree_is_whole() -> None:
     assert [step.kind for step in steps] == [StepKind.JOIN, StepKind.RESHAPE]
     assert steps[1].links == [*sorted(links), ("B1", "B9")]
     assert len(steps_for(request("join", "B9", link="B1"), circumstances())) == 1
+
+
+def test_a_broker_that_is_restarted_when_the_moves_begin_is_a_target_later() -> None:
+    there: list[BrokerAccount] = []
+    targets = RenewedTargets(lambda: Targets(there, lambda _c, free, _l, _t: free[0]))
+    assert targets.take("ann") is None
+    there.append(account("B2"))
+    assert targets.take("ann") == "B2"

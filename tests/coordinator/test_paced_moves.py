@@ -107,6 +107,8 @@ def test_what_came_of_it() -> None:
 def test_without_room_a_client_stays() -> None:
     moves = PacedMoves(100.0, lambda _client, _avoided: None, now_s=0.0)
     moves.see("B1", ["ann"])
-    assert moves.hand_out(1.0) == []
-    assert moves.stayed == {"ann": NO_ROOM}
+    for number in range(SILENCES):
+        assert not moves.is_idle
+        assert moves.hand_out(number * RETRY_S) == []
+        assert moves.stayed == {"ann": NO_ROOM}
     assert moves.is_idle

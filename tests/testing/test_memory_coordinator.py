@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 from godwit.api.network_api import ChangeKind, ChangeRequest, ChangeState, StepKind
-from godwit.overlay.topology import chain
+from godwit.broker.stimuli import AbortEpoch, BuildEpoch, Neighbour
+from godwit.overlay.topology import chain, topology
 from godwit.runtime.settings import Limits
 from godwit.testing.memory_coordinator import MemoryCoordinator
 from godwit.testing.memory_network import MemoryNetwork
@@ -124,6 +125,59 @@ def test_a_tree_is_tried_again_if_a_broker_fails_before_it_is_committed() -> Non
         await delivered(network, "B1", "B2")
 
     played(scene)
+
+
+def test_a_newcomer_that_is_killed_does_not_wait_for_an_epoch_that_all_have_left() -> None:
+    async def scene(network: MemoryNetwork, coordinator: MemoryCoordinator) -> None:
+        await carried_out(coordinator, plan("B3"))
+        begun = await coordinator.begin(plan("B1", "B2", links=[("B1", "B2")]))
+        await until(lambda: has_begun(coordinator, StepKind.DRAIN))
+        await restarted(network, "B1")  # B3 tells it of the epoch before, and leaves.
+        await coordinator.ended(begun.number)
+        await until(lambda: network.nodes["B1"].epochs.status.phase == "steady")
+        await until(lambda: not network.nodes["B1"].is_recovering)
+        await delivered(network, "B1", "B2")
+
+    played(scene)
+
+
+def test_links_of_an_epoch_that_is_given_up_are_not_made_again() -> None:
+    async def scene(network: MemoryNetwork, _coordinator: MemoryCoordinator) -> None:
+        target = topology(["B1", "B2", "B3"], [("B1", "B3"), ("B2", "B3")])
+        shape = network.plan_shape(target, "given-up", 1).shape
+        for broker in target.brokers:
+            await network.ask_epoch(broker, BuildEpoch("given-up", shape))
+        await until(lambda: lanes(network) == {0, 1})
+        given_up = [network.ask_epoch(each, AbortEpoch("given-up", 1)) for each in target.brokers]
+        await asyncio.gather(*given_up)
+        await asyncio.sleep(1.0)
+        assert lanes(network) == {0}
+        assert not any(node.epochs.knows(1) for node in network.nodes.values())
+
+    played(scene)
+
+
+def test_a_broker_that_was_killed_while_it_left_is_not_waited_for() -> None:
+    """It is started again, and told that it is not part of the network any more."""
+
+    async def scene(network: MemoryNetwork, coordinator: MemoryCoordinator) -> None:
+        begun = await coordinator.begin(plan("B3", "B2", links=[("B2", "B3")]))
+        await until(lambda: has_begun(coordinator, StepKind.LEAVE))
+        network.crash("B1")
+        async with asyncio.timeout(SOON_S):
+            await coordinator.ended(begun.number)
+        await network.restart("B1")
+        await until(lambda: network.nodes["B1"].epochs.is_outside)
+        links = [("B1", "B3"), ("B2", "B3")]
+        await carried_out(coordinator, plan("B3", "B1", "B2", links=links))
+        await delivered(network, "B1", "B2")
+
+    played(scene)
+
+
+def lanes(network: MemoryNetwork) -> set[int]:
+    nodes = network.nodes.values()
+    return {hop.lane for node in nodes for hop in node.ports if isinstance(hop, Neighbour)}
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -22,8 +22,9 @@ from godwit.api import dashboard_api as api
 from godwit.http.errors import RestError
 from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
-from godwit.web.dashboard import STATIC, Dashboard
+from godwit.web.dashboard import Dashboard
 from godwit.web.directory import Directory
+from godwit.web.page_serving import STATIC
 from godwit.web.streams import page_events
 
 
@@ -208,6 +209,42 @@ def test_a_broker_that_ends_is_silent_and_one_that_comes_is_shown() -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("headers", "is_answered"),
+    [
+        ({}, True),
+        ({"origin": "{url}"}, True),
+        ({"origin": "{url}", "sec-fetch-site": "same-origin"}, True),
+        ({"origin": "http://evil.example"}, False),
+        ({"origin": "http://127.0.0.1:1"}, False),
+        ({"origin": "null"}, False),
+        ({"sec-fetch-site": "cross-site"}, False),
+        ({"sec-fetch-site": "same-site"}, False),
+    ],
+    ids=[
+        "a program", "its page, in an old browser", "its page", "another host", "another port",
+        "a file or a sandbox", "an image on another host", "an image on another port",
+    ],
+)  # fmt: skip
+def test_only_its_own_page_and_programs_are_answered(
+    headers: dict[str, str], is_answered: bool
+) -> None:
+    async def scenario() -> None:
+        async with dashboard_of(Directory()) as (_dashboard, url), httpx.AsyncClient() as client:
+            sent = {name: value.format(url=url) for name, value in headers.items()}
+            refused = "page of another server"
+            why = await client.post(f"{url}/api/why", json={"record": "{}"}, headers=sent)
+            assert (refused in why.text) is not is_answered, why.text
+            for path in ("/api/overview", "/api/tail?filter=x%20>%201"):
+                answer = await client.get(f"{url}{path}", headers=sent)
+                assert (refused in answer.text) is not is_answered
+                assert is_answered or answer.status_code == 403
+            page = await client.get(url, headers=sent)
+            assert page.status_code == 200
+
+    run(scenario())
+
+
 def test_the_page_asks_nothing_of_other_hosts_and_other_names_are_refused() -> None:
     async def scenario() -> None:
         async with dashboard_of(Directory()) as (_dashboard, url), httpx.AsyncClient() as client:
@@ -224,5 +261,6 @@ def test_the_page_asks_nothing_of_other_hosts_and_other_names_are_refused() -> N
             assert rebound.status_code == 403
             form = await client.post(f"{url}/api/actions", data={"kind": "pause"})
             assert form.status_code == 415
+            assert "default-src 'none'" in rebound.headers["content-security-policy"]
 
     run(scenario())

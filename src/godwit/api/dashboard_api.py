@@ -9,6 +9,7 @@
     POST /api/actions  {"kind": "drain", ..} -> what was done; with dry_run, what would be done
     POST /api/why      {"record", "to"}      -> the story of a publication
     GET  /api/lab                            -> experiments, claims
+    POST /api/replay   {"is_playing": true}  -> only of a recorded trace: plays it
 
 Two streams of server-sent events stand beside them: GET /api/stream, which sends the overview, and
 what has changed of the others; and GET /api/tail?filter=..., publications that match a filter,
@@ -84,6 +85,9 @@ class LinkRow(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_s: float = 0.0
     """In both directions."""
 
+    kind: str = "primary"
+    """primary, soft or cross: the kinds of links that overlays use."""
+
 
 class NetworkTotals(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int = 0
@@ -117,8 +121,23 @@ class NetworkBalance(msgspec.Struct, frozen=True, kw_only=True):
     obstacles: list[str] = []
 
 
+class ReplayState(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded trace that is played."""
+
+    trace: str
+    start_s: float
+    end_s: float
+    at_s: float
+    """The moment that is shown."""
+
+    speed: float
+    """Seconds of the trace per second."""
+
+    is_playing: bool = False
+
+
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """The network now."""
+    """The network now, or at the moment of a replay."""
 
     at_s: float
     totals: NetworkTotals
@@ -134,6 +153,9 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     has_datacluster: bool = False
     troubles: list[str] = []
     """Servers that do not answer."""
+
+    replay: ReplayState | None = None
+    """Set if this is a recorded trace."""
 
 
 class BrokerActivity(msgspec.Struct, frozen=True, kw_only=True):
@@ -361,6 +383,25 @@ WHY = Operation(
     "POST", "/api/why", WhyQuestion, PublicationStory,
     "The way of a publication from broker to broker, and why it reaches a subscriber or not.",
     is_idempotent=True, is_guarded=True,
+)  # fmt: skip
+
+# -- a recorded trace --------------------------------------------------------------------------
+
+Moment = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+
+
+class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is not given stays as it is."""
+
+    at_s: Moment | None = None
+    speed: Annotated[float, msgspec.Meta(ge=0.01, le=100_000)] | None = None
+    is_playing: bool | None = None
+    """Playing at the end begins again."""
+
+
+REPLAY = Operation(
+    "POST", "/api/replay", ReplayRequest, ReplayState,
+    "Play or stop a recorded trace, or go to a moment of it.", is_guarded=True,
 )  # fmt: skip
 
 # -- the lab -----------------------------------------------------------------------------------

@@ -65,6 +65,9 @@ class LinkView(msgspec.Struct, frozen=True, order=True):
     bytes_per_s: float = 0.0
     """Sent over it in the last window of the meters."""
 
+    kind: str = "primary"
+    """primary, soft or cross."""
+
 
 class ClusterAccount(msgspec.Struct, frozen=True, kw_only=True):
     """Of a broker in clusters: who is where, and what it has counted since that is so."""
@@ -120,6 +123,9 @@ class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     http_sessions: int = 0
     clients_max: int = 0
     links: list[LinkView] = []
+    soft_links: list[LinkView] = []
+    """Shortcuts of a mesh, which come and go."""
+
     awaited: list[str] = []
     """Neighbours that it waits for, of every epoch in use."""
 

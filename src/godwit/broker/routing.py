@@ -420,6 +420,9 @@ class EpochStatus(msgspec.Struct, frozen=True, kw_only=True):
 class Reshapable(Protocol):
     """A router whose links can be replaced as a whole (overlay/epochs/)."""
 
+    is_outside: bool
+    """Whether the epoch in use has brokers, and this one is not among them."""
+
     @property
     def is_changing(self) -> bool:
         """Whether it has two epochs."""

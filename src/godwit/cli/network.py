@@ -11,7 +11,7 @@ import uvloop
 
 from godwit.api.dashboard_api import OFF
 from godwit.cli.broker import Trace, traced
-from godwit.cli.dashboard_serving import DashboardAt, dashboard_at
+from godwit.cli.dashboard_serving import DashboardAt, OpenPage, dashboard_at, shown
 from godwit.cli.extras import needs
 from godwit.cli.options import LogLevel
 from godwit.cli.signals import stop_event, unless_stopped
@@ -58,6 +58,7 @@ def up(
         float, typer.Option(min=1, help="... unless they are further apart, in seconds.")
     ] = RestartLimit().within_s,
     dashboard: DashboardAt = None,
+    open_page: OpenPage = False,
     log_level: LogLevel = "warning",
 ) -> None:
     r"""Run a network of broker processes on this machine, until Ctrl-C.
@@ -75,7 +76,7 @@ def up(
     configure(log_level, "text")
     network = with_dashboard(network, dashboard)
     limit = RestartLimit(restart_limit, restart_within_s) if restart else None
-    uvloop.run(_up(traced(network, trace), limit, log_level))
+    uvloop.run(_up(traced(network, trace), limit, log_level, open_page=open_page))
 
 
 def with_dashboard(network: NetworkSettings, listen: str | None) -> NetworkSettings:
@@ -127,7 +128,9 @@ def _settings_of(service: str) -> type[msgspec.Struct]:
     return CoordinatorSettings
 
 
-async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: str) -> None:
+async def _up(
+    network: NetworkSettings, limit: RestartLimit | None, log_level: str, *, open_page: bool
+) -> None:
     stopped = stop_event()
     starting = LocalDeployment(network, log_level=log_level, supervised=limit is not None)
     everything = [f"{len(network.broker)} brokers", *starting.services]
@@ -144,6 +147,8 @@ async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: s
         async with dashboard_at(network.dashboard, _directory(running)) as url:
             if url is not None:
                 typer.echo(f"  dashboard   {url}")
+                if open_page:
+                    shown(url)
             typer.echo("all are linked; Ctrl-C stops them")
             watching = running.first_end() if limit is None else running.supervise(limit)
             ended = await unless_stopped(stopped, watching)

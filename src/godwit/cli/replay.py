@@ -17,12 +17,17 @@ from godwit.testing.overlay_shapes import ANY, check_is_live, check_is_tree, has
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
-from godwit.testing.random_reshaping import random_overlay_changes, random_reshaping
+from godwit.testing.random_reshaping import (
+    random_delta_moves,
+    random_overlay_changes,
+    random_reshaping,
+)
 from godwit.testing.random_runs import random_run
 from godwit.testing.random_steering import random_steering
 from godwit.testing.storms.balancing_storm import balancing_storm
 from godwit.testing.storms.cluster_storm import cluster_storm
-from godwit.testing.storms.overlay_storm import overlay_storm
+from godwit.testing.storms.kill_storm import kill_storm
+from godwit.testing.storms.overlay_storm import delta_move_storm, overlay_storm
 from godwit.testing.storms.plan_storm import plan_storm
 from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
@@ -48,10 +53,10 @@ def _scenario(
     if overlay == ANY and reshaping and not moves + membership + balancing + plans:
         return _changing(faults=faults)
     strategy = overlay_named(overlay, SIMULATED_OVERLAYS)
-    if plans and not moves + membership + balancing + reshaping + faults:
+    if plans and not moves + membership + balancing + reshaping:
         check_is_tree(strategy, "--plans")
         logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
-        return plan_storm
+        return kill_storm if faults else plan_storm
     if reshaping and not moves + membership + balancing:
         return _reshaping(strategy, faults=faults)
     if moves + membership + balancing + reshaping + plans + faults > 1:
@@ -85,8 +90,22 @@ def _changing(*, faults: bool) -> Callable[[int], RandomScenario]:
     return run
 
 
+def _delta_moving(*, faults: bool) -> Callable[[int], RandomScenario]:
+    if not faults:
+        return random_delta_moves
+    logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
+
+    def run(seed: int) -> RandomScenario:
+        """Every other run has live brokers, which crash."""
+        return delta_move_storm(seed) if seed % 2 else random_delta_moves(seed, faults=True)
+
+    return run
+
+
 def _reshaping(strategy: Overlay, *, faults: bool) -> Callable[[int], RandomScenario]:
     check_is_tree(strategy, "--reshaping")
+    if is_mesh(strategy):
+        return _delta_moving(faults=faults)
     if not faults:
         return lambda seed: random_reshaping(seed, strategy)
     logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
@@ -128,7 +147,9 @@ def replay(
     plans: Annotated[
         bool,
         typer.Option(
-            "--plans", help="Repeat a run in which plans are carried out while brokers fail."
+            "--plans",
+            help="Repeat a run in which plans are carried out while something fails; with --faults"
+            " a broker is killed in a phase of each plan.",
         ),
     ] = False,
     overlay: Annotated[

@@ -10,7 +10,7 @@ import contextlib
 import time
 
 from godwit.api.network_api import NETWORK, BrokerAccount, ClientNames, StepKind, StepState
-from godwit.coordinator.change_targets import planned_first
+from godwit.coordinator.change_targets import RenewedTargets, planned_first
 from godwit.coordinator.changes import named
 from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.ordering import ACCOUNT_S, TICK_S, Choose, Ordering
@@ -35,7 +35,8 @@ class BrokerSteps:
         """Where the clients of a broker go: as planned, or where there is room."""
         request = self._ordering.change.request
         only = request.brokers if request.clients else request.to
-        return planned_first(request.clients, self._ordering.targets(leaving, only).take)
+        targets = RenewedTargets(lambda: self._ordering.targets(leaving, only))
+        return planned_first(request.clients, targets.take)
 
     async def drain(self, index: int) -> StepEnd:
         step, request = self._ordering.change.steps[index], self._ordering.change.request

@@ -40,6 +40,24 @@ class Targets:
         return target
 
 
+class RenewedTargets:
+    """As `Targets`; if there is no broker for a client, those that serve now are looked at.
+
+    One that was restarted when the moves began is back soon.
+    """
+
+    def __init__(self, make: Callable[[], Targets]) -> None:
+        self._make = make
+        self._targets = make()
+
+    def take(self, client: str, avoided: AbstractSet[str] = frozenset()) -> str | None:
+        found = self._targets.take(client, avoided)
+        if found is None:
+            self._targets = self._make()
+            found = self._targets.take(client, avoided)
+        return found
+
+
 def planned_first(
     clients: Mapping[str, str], take: Callable[[str, AbstractSet[str]], str | None]
 ) -> Callable[[str, AbstractSet[str]], str | None]:

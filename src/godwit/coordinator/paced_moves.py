@@ -5,8 +5,8 @@
     moves.carried_out(batch, outcome, now_s)
 
 P1  Over any time t at most (t + BURST_S) * per_s + 1 clients are asked.
-P2  A client is not asked while it is asked, nor again before RETRY_S, nor after TRIES answers or
-    SILENCES requests without one.
+P2  A client is not asked while it is asked, nor again before RETRY_S, nor after TRIES answers, or
+    SILENCES times that there was none, or no broker for it.
 P3  A client that stayed is sent elsewhere the next time, if there is another broker for it.
 """
 
@@ -104,8 +104,8 @@ class PacedMoves:
                 continue
             target = self._choose(name, each.avoided)
             if target is None:
-                each.tries, each.is_waiting = TRIES, False
-                self.stayed[name] = self.stayed.get(name, NO_ROOM)
+                each.silences += 1  # A broker that is restarted is there again soon.
+                self._again(name, each, self.stayed.get(name, NO_ROOM), now_s)
                 continue
             each.is_waiting, each.is_asked = False, True
             found.setdefault((each.source, target), []).append(name)

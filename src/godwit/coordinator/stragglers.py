@@ -1,8 +1,8 @@
 """Brokers that were restarted and do not know what has happened meanwhile: they are told.
 
 A broker that restarts has the links of its file.  If all neighbours of the file have left, or are
-to call it, no broker tells it that the network has another shape, and it is alone.  One that was
-away while another one has left waits for that one.
+to call it, no broker tells it that the network has another shape, and it is alone.  So is one that
+was killed while it left.  One that was away while another one has left waits for that one.
 """
 
 from __future__ import annotations
@@ -132,10 +132,8 @@ def waiting(accounts: Mapping[str, BrokerAccount], gone: Collection[str]) -> lis
 
 
 def behind(accounts: Mapping[str, BrokerAccount], record: ReshapingRecord) -> list[str]:
-    """Brokers of the shape that use an earlier one."""
-    members = {*record.shape.brokers, *record.shape.addresses}
-    return sorted(
-        name
-        for name, account in accounts.items()
-        if name in members and account.epoch < record.shape.epoch
-    )
+    """Brokers that use an earlier shape; those that are not part of this one are outside then.
+
+    One that was killed while it left, and was started again, has no other way to learn of it.
+    """
+    return sorted(name for name, each in accounts.items() if each.epoch < record.shape.epoch)

@@ -15,7 +15,7 @@ import logging
 import math
 import os
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from godwit.api.network_api import (
@@ -28,11 +28,11 @@ from godwit.api.network_api import (
     Order,
 )
 from godwit.broker.routing import in_use
-from godwit.broker.stimuli import LocalClient
+from godwit.broker.stimuli import LinkKind, LocalClient
 from godwit.http.errors import RestError
 from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.runtime.broker_node import BrokerNode
-from godwit.runtime.port import Port
+from godwit.runtime.port import LinkPort, Port
 from godwit.sharing.gateway import Gateway
 
 log = logging.getLogger("godwit.orders")
@@ -98,6 +98,7 @@ class BrokerOrders:
             http_sessions=self._gateway.sessions,
             clients_max=node.limits.connections_max,
             links=self._links(),
+            soft_links=self._soft_links(),
             awaited=sorted({each.name for each in node.epochs.expected if each not in node.ports}),
             missing=[str(missing) for missing in node.links.missing],
             publishers=sum(p.traffic.has_published for p in ports if _is_client(p)),
@@ -137,19 +138,32 @@ class BrokerOrders:
 
     def _links(self) -> list[LinkView]:
         """Each with what was sent over it, in all lanes."""
-        sent: Counter[str] = Counter()
-        for port in self.node.ports.values():
-            if not _is_client(port):
-                sent[port.hop.name] += port.traffic.last_bytes_out
-        window_s = self.node.meters.window_s
+        sent, kinds = self._sent()
         return sorted(
             LinkView(
                 end.neighbour,
                 end.status.name.lower().replace("_", " "),
-                sent[end.neighbour] / window_s,
+                sent[end.neighbour],
+                kinds.get(end.neighbour, LinkKind.PRIMARY).value,
             )
             for end in self.node.links.own
         )
+
+    def _soft_links(self) -> list[LinkView]:
+        sent, kinds = self._sent()
+        own = {end.neighbour for end in self.node.links.own}
+        soft = [name for name, kind in kinds.items() if kind is LinkKind.SOFT and name not in own]
+        return sorted(LinkView(name, "up", sent[name], LinkKind.SOFT.value) for name in soft)
+
+    def _sent(self) -> tuple[dict[str, float], dict[str, LinkKind]]:
+        """Bytes per second to each neighbour, and the kind of its link."""
+        sent: defaultdict[str, float] = defaultdict(float)
+        kinds: dict[str, LinkKind] = {}
+        for port in self.node.ports.values():
+            if isinstance(port, LinkPort):
+                sent[port.hop.name] += port.traffic.last_bytes_out / self.node.meters.window_s
+                kinds[port.hop.name] = port.kind
+        return sent, kinds
 
     def clients(self) -> ClientNames:
         ports = [port for port in self.node.ports.values() if _is_client(port)]

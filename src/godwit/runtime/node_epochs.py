@@ -50,6 +50,7 @@ CLOSE_STEP_S = 0.05
 #: For how many times `link_s` another broker may still use an epoch that is over here.
 DRAINED_LINKS = 2
 EPOCH_OVER = "the epoch of this link is over"
+HAS_LEFT = "has left for good"
 
 
 class LaneOver(PeerError):  # noqa: N818  An answer to the caller, not an error of ours.
@@ -79,7 +80,12 @@ class NodeEpochs:
     def is_outside(self) -> bool:
         """Whether the network has a shape that this broker is not part of."""
         epochs = self._node.broker.epochs
-        return epochs is not None and is_outside(epochs.news.now, self._node.name)
+        return epochs is not None and epochs.is_outside
+
+    @property
+    def has_nothing_to_learn(self) -> bool:
+        """Whether no epoch that this broker is part of is in use."""
+        return self.is_outside and not _is_committed(self.status)
 
     @property
     def _shape(self) -> NetworkShape | None:
@@ -94,10 +100,15 @@ class NodeEpochs:
         return lane in self._lanes or lane in (status.epoch, status.next_epoch)
 
     def wants(self, neighbour: Neighbour) -> bool:
-        """Whether there may be such a link; one of a dropped epoch only if it is still there."""
-        if neighbour.lane < self.status.epoch:
+        """Whether there may be such a link; one of a dropped epoch only if it is still there.
+
+        One of an epoch that is given up may not: its links would be made again while they close.
+        """
+        lane, status = neighbour.lane, self.status
+        if lane < status.epoch:
             return neighbour in self._node.ports
-        return self.knows(neighbour.lane)
+        is_given_up = lane in self._closing and lane > status.epoch
+        return self.knows(lane) and not is_given_up
 
     def links_of(self, neighbour: Neighbour) -> NodeLinks:
         return self.links(neighbour.lane)
@@ -206,14 +217,18 @@ class NodeEpochs:
         lanes = [lane for lane in self._lanes if self.is_in_use(lane)]
         for lane in lanes:
             neighbour = Neighbour(broker, lane)
-            if neighbour in self._lanes[lane].expected and neighbour not in self._node.ports:
+            port = self._node.ports.get(neighbour)
+            if port is not None and not port.is_connected:  # It was killed while it left.
+                self._node.remove(port, HAS_LEFT, for_good=True)
+            elif port is None and neighbour in self._lanes[lane].expected:
                 self._lanes[lane].expect_no_longer(neighbour)
         return lanes
 
     def on_flipped(self) -> None:
-        hold, ports = self._node.hold, self._node.ports.values()
+        node, hold = self._node, self._node.hold
         assert hold is not None
-        hold.gate(port for port in ports if isinstance(port.hop, LocalClient))
+        clients = [port for port in node.ports.values() if isinstance(port.hop, LocalClient)]
+        hold.gate((port, 0 if node.paths is None else node.paths.count(port)) for port in clients)
         asyncio.get_running_loop().call_soon(self._on_overlay)
 
     def _on_overlay(self) -> None:
@@ -236,6 +251,7 @@ class NodeEpochs:
         if self._node.hold is not None:
             self._node.hold.open_gate(port, self._node)
             self._end_hold()
+            self._node.read_paths()
 
     def _end_hold(self) -> None:
         node, epochs = self._node, self._node.broker.epochs

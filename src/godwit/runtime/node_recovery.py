@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from godwit.broker.stimuli import (
@@ -17,6 +18,7 @@ from godwit.broker.stimuli import (
     Recovered,
     Recovering,
 )
+from godwit.content.messages import Sweep
 from godwit.protocol.frames import Hello
 from godwit.runtime.port import LinkPort, Port
 from godwit.runtime.recovery import Recovery
@@ -36,6 +38,7 @@ class NodeRecovery:
         """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
         self._has_failed = False
         """A peer remembers an earlier run."""
+        self._start_s = time.monotonic()
         self._ended: set[str] = set()
         """Streams that have ended meanwhile: they are not of an earlier run."""
 
@@ -55,6 +58,15 @@ class NodeRecovery:
             return False
         node = self._node
         return hello.away_s < node.limits.link_s and not node.broker.parts.gaps
+
+    def outdates(self, sweep: Sweep) -> bool:
+        """Whether the client may have begun to move before this broker failed.
+
+        Then publications that the sweep has to follow may have been lost here, and be on their way
+        again from any direction, behind the sweep.  It is discarded, and the client does not move.
+        """
+        lasted_s = time.monotonic() - self._start_s
+        return self._has_failed and lasted_s < sweep.within_s
 
     def on_removed(self, port: Port) -> None:
         if self.is_new:
@@ -91,7 +103,7 @@ class NodeRecovery:
         links = [port for port in node.ports.values() if isinstance(port, LinkPort)]
         used = [port for port in links if not port.is_pending and port.kind is not LinkKind.SOFT]
         linked: set[Neighbour] = {port.hop for port in used}
-        is_complete = node.broker.routing.is_complete
+        is_complete = node.broker.routing.is_complete or node.epochs.has_nothing_to_learn
         if not recovery.is_over(node.epochs.expected, linked, is_complete=is_complete):
             return
         self.held = None
@@ -99,3 +111,4 @@ class NodeRecovery:
         loss = Loss(node.now_s() - node.limits.link_s, "did not send all its tables in time")
         node.stimulate(Recovered({} if is_complete else dict.fromkeys(linked, loss)))
         recovery.hand_over(node)
+        node.read_paths()

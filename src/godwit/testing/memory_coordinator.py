@@ -140,8 +140,10 @@ class MemoryCoordinator:
                         self._left.add(name)
             self.core.startable.update(dict.fromkeys(self._left, time.time()))
             for name in sorted(self._left & self.core.changes.awaited):
-                self._left.discard(name)
                 there = sorted(self._network.nodes)
+                if not there:
+                    break  # All others have crashed.
+                self._left.discard(name)
                 await self._network.add_broker(name, linked_to=self._random.choice(there))
             await asyncio.sleep(TICK_S)
 

@@ -12,6 +12,9 @@ table_questions.py  subscriptions of all brokers, and who matches a record
 stories.py        the way of a publication from broker to broker, and why it ends
 live_stories.py   ... of a live network
 lab_views.py      experiments and their verdicts
-dashboard.py      all of this as a web application
+page_serving.py   the page, operations and streams as a web application, and who may ask
+dashboard.py      all of this for a network that runs
+recorded_trace.py a trace that can be shown at any moment of it
+replaying.py      plays it
 static/           the page: HTML, CSS and ES modules, without a build step
 """

@@ -57,7 +57,7 @@ class Gatherer:
         self._on_round: set[Callable[[], None]] = set()
         self._gathered = NetworkFindings()
         self._decisions: dict[tuple[str, str, int], BrokerActivity] = {}
-        self._deliveries: tuple[float, int] | None = None
+        self._deliveries: tuple[float, dict[tuple[str, str], int]] = (0.0, {})
         self._turn = 0
         self._wanted = asyncio.Event()
         self._gathering = asyncio.Lock()
@@ -216,14 +216,16 @@ class Gatherer:
         )
 
     def _delivery_rate(self) -> float:
-        """Deliveries per second since the last round; 0 after a broker has started again."""
-        accounts = [each.account for each in self._gathered.known.values() if each.is_live]
-        total = sum(account.deliveries for account in accounts if account is not None)
-        before, now_s = self._deliveries, time.monotonic()
-        self._deliveries = now_s, total
-        if before is None or total < before[1] or now_s - before[0] > 3 * self.period_s:
-            return 0.0
-        return (total - before[1]) / max(now_s - before[0], 1e-3)
+        """Deliveries per second since the last round, of the brokers that were there already."""
+        now_s, before = time.monotonic(), self._deliveries
+        found = {
+            (account.broker, account.start): account.deliveries
+            for account in (each.account for each in self._gathered.known.values() if each.is_live)
+            if account is not None
+        }
+        self._deliveries = now_s, found
+        since_s = now_s - before[0]
+        return sum(n - before[1][run] for run, n in found.items() if run in before[1]) / since_s
 
     # -- the data cluster ----------------------------------------------------------------------
 

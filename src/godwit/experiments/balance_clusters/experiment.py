@@ -17,6 +17,17 @@ def _chains(platform: str, *clusters: int) -> list[Case]:
     ]
 
 
+MEDIUM = [
+    *_chains(PLANETLAB, 1, 2, 4, 6),
+    *_chains(HOMOGENEOUS, 4, 6),
+]
+PAPER = [
+    *_chains(HOMOGENEOUS, 1, 2, 4, 6),
+    *_chains(PLANETLAB, 1, 2, 3, 4, 5, 6, 8),
+    *_chains(SIMULATION, 2, 4, 6),
+]
+
+
 EXPERIMENT = Experiment(
     name="balance-clusters",
     title="Load balancing with more clusters",
@@ -29,14 +40,8 @@ late is the last part of the run, which ends after 2,500 s.
 """,
     scales={
         "small": Scale(_chains(SMALL_ALIKE, 1, 3, 5), seeds=1),
-        "paper": Scale(
-            [
-                *_chains(HOMOGENEOUS, 1, 2, 4, 6),
-                *_chains(PLANETLAB, 1, 2, 3, 4, 5, 6, 8),
-                *_chains(SIMULATION, 2, 4, 6),
-            ],
-            seeds=1,
-        ),
+        "medium": Scale(MEDIUM, seeds=1),
+        "paper": Scale(PAPER, seeds=1),
     },
     run=run,
     measure=measure,

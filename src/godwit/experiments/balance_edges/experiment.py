@@ -15,6 +15,17 @@ def _stars(platform: str, *edges: int) -> list[Case]:
     return [case for number in edges for case in cases((platform,), edges=number)]
 
 
+MEDIUM = [
+    *_stars(PLANETLAB, 2, 4, 6, 8),
+    *_stars(HOMOGENEOUS, 2, 5, 8),
+]
+PAPER = [
+    *_stars(HOMOGENEOUS, 2, 3, 5, 8),
+    *_stars(PLANETLAB, 2, 3, 4, 5, 6, 8, 10),
+    *_stars(SIMULATION, 2, 5, 8),
+]
+
+
 EXPERIMENT = Experiment(
     name="balance-edges",
     title="Load balancing with more edge brokers",
@@ -27,14 +38,8 @@ ends after 2,500 s.
 """,
     scales={
         "small": Scale(_stars(SMALL_ALIKE, 2, 5, 8), seeds=1),
-        "paper": Scale(
-            [
-                *_stars(HOMOGENEOUS, 2, 3, 5, 8),
-                *_stars(PLANETLAB, 2, 3, 4, 5, 6, 8, 10),
-                *_stars(SIMULATION, 2, 5, 8),
-            ],
-            seeds=1,
-        ),
+        "medium": Scale(MEDIUM, seeds=1),
+        "paper": Scale(PAPER, seeds=1),
     },
     run=run,
     measure=measure,

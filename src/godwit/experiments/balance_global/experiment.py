@@ -7,6 +7,7 @@ from godwit.experiments.balance.claims import (
     CLUSTER,
     HOMOGENEOUS,
     PLANETLAB,
+    QUARTER,
     RANDOM,
     SIMULATION,
     SMALL,
@@ -25,6 +26,13 @@ def _churn(platform: str) -> list[Case]:
         case
         for algorithm in (THESIS, RANDOM)
         for case in cases((platform,), overlay="chain", joins="grouped", algorithm=algorithm)
+    ]
+
+
+def _stars_and_chains(simulation: str) -> list[Case]:
+    return [
+        *cases((CLUSTER, PLANETLAB)),
+        *cases((PLANETLAB, CLUSTER, simulation), overlay="chain"),
     ]
 
 
@@ -47,14 +55,8 @@ eight edge brokers of the homogeneous cluster.
         "small": Scale(
             [*cases((SMALL,)), *cases((SMALL,), overlay="chain"), *_churn(SMALL_ALIKE)], seeds=1
         ),
-        "paper": Scale(
-            [
-                *cases((CLUSTER, PLANETLAB)),
-                *cases((SIMULATION, CLUSTER, PLANETLAB), overlay="chain"),
-                *_churn(HOMOGENEOUS),
-            ],
-            seeds=1,
-        ),
+        "medium": Scale([*_stars_and_chains(QUARTER), *_churn(SMALL_ALIKE)], seeds=1),
+        "paper": Scale([*_stars_and_chains(SIMULATION), *_churn(HOMOGENEOUS)], seeds=1),
     },
     run=run,
     measure=measure,

@@ -11,8 +11,7 @@ Claim    Every publication travels in one epoch, and no subscriber gets one of t
          those of the old one: nothing is lost, nothing comes twice, publisher order is kept.
          Publishers do not stop.
 Departs  The papers restart the brokers, or change one link at a time.  This is ours.
-Tested   tests/overlay/test_epochs.py, tests/overlay/test_epochs_of_all_kinds.py; random overlays to
-         random overlays under traffic: testing/random_reshaping.py.
+Tested   tests/overlay/test_epochs*.py; under traffic: testing/random_reshaping.py.
 
 The two epochs may be of any kind: trees, clusters, meshes (epoch_overlays.py).
 
@@ -107,6 +106,8 @@ class EpochRouting(EpochViews):
         self._overlays = EpochOverlays(place, overlay, find_overlay)
         self._machine = PhaseMachine()
         self._now_shape: NetworkShape | None = None
+        self.is_outside = False
+        """Of the epoch in use; also when all that it has as members have left."""
         self._before: NetworkShape | None = None
         self._change = self._now_change = ""
         self._ended = place.lane
@@ -391,6 +392,7 @@ class EpochRouting(EpochViews):
         self._end(shape.epoch)
         self._change = self._now_change = change
         self._now_shape = shape
+        self.is_outside = is_outside(shape, self._place.broker)
         answers += [DropLane(lane), *(self._now.recovering() if self._is_recovering else ())]
         for holding in old.holdings():
             answers += self._now.handle(holding.message, holding.hop)
@@ -472,7 +474,7 @@ class EpochRouting(EpochViews):
     @property
     def _has_told(self) -> bool:
         """Whether the present epoch will tell nothing more."""
-        return self._now.is_complete or is_outside(self._now_shape, self._place.broker)
+        return self._now.is_complete or self.is_outside
 
     def _drop(self) -> Answers:
         """The old epoch has drained (E2)."""
@@ -484,6 +486,7 @@ class EpochRouting(EpochViews):
         self._sweeps_go_on = can_go_on(self._now)
         self._overlays.use(self._shape)
         self._before, self._now_shape = self._now_shape, self._shape
+        self.is_outside = False
         sweeps = self._now.sweeps
         self._now, self._lane, self._now_change = self._next, self._shape.epoch, self._change
         pausing, self._pausing = self._pausing, []

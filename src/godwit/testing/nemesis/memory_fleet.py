@@ -208,8 +208,11 @@ class MemoryFleet:
         await self.start(broker)
 
     async def leave(self, broker: str) -> int:
-        node = self._end(broker)
+        """Stop as SIGTERM does: meanwhile neighbours that were away may come back."""
+        node = self.nodes[broker]
+        node.is_stopping = True
         await say_goodbye(node)
+        self._end(broker)
         for port in list(node.ports.values()):
             port.close("the broker has left")
         return 0

@@ -8,7 +8,6 @@ and one that has found something can be looked into.
 
 from __future__ import annotations
 
-import random as global_random
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
@@ -32,7 +31,6 @@ def run_in_memory(
     in_clusters: bool = False,
 ) -> NemesisResult:
     """The run of this seed."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
     wanted = [kind for kind in kinds if kind in MEMORY_KINDS]
     plan = draw_plan(seed, seconds=seconds, kinds=wanted, in_clusters=in_clusters)
     with tempfile.TemporaryDirectory(prefix="godwit-nemesis-") as folder:
@@ -42,4 +40,4 @@ def run_in_memory(
             fleet = MemoryFleet(plan.topology, plan.limits, seed, plan.clusters)
             return await NemesisRun(plan, fleet, clock).run()
 
-        return run_in_virtual_time(run(), clocks=True)
+        return run_in_virtual_time(run(), seed=seed, clocks=True)

@@ -128,7 +128,11 @@ async def run_seed(
         tail = errors.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
         if process.returncode:
             return _failed(seed, seconds, "the run failed", *tail)
-        result = msgspec.json.decode(out, type=NemesisResult)
+        try:
+            result = msgspec.json.decode(out, type=NemesisResult)
+        except msgspec.DecodeError as error:
+            ended = f"the run ended after {len(out)} bytes of its result: {error}"
+            return _failed(seed, seconds, ended, *tail)
         if result.violations:  # Services write their logs there.
             result.story += ["-- standard error", *tail]
         if is_left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from enum import Enum
 from random import Random
 
@@ -77,10 +78,10 @@ class FaultInjector:
                 if client.client.broker_connection.connection is not None:
                     client.client.broker_connection.connection.lose()
 
-    def crash(self, broker: str) -> None:
+    def crash(self, broker: str, down_s_of: Sequence[float] = DOWN_S) -> None:
         if broker in self._network.nodes:
             self._network.crash(broker)
-            down_s = self._random.choice(DOWN_S)
+            down_s = self._random.choice(down_s_of)
             self.happened.append(f"{broker} is down for {down_s:g} s")
             self._restarting.append(asyncio.create_task(self._restart(broker, down_s)))
 

@@ -11,7 +11,7 @@ carried out.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 
@@ -43,19 +43,20 @@ LIMITS = (Limits(), Limits(link_s=60.0, restart_s=5.0), Limits(link_s=20.0))
 
 def plan_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    storm = _storm(Storm(seed), Random(f"plan storm {seed}"))
-    return run_in_virtual_time(storm, clocks=True)
+    storm = storm_of_plans(Storm(seed), Random(f"plan storm {seed}"), StormyPlans, LIMITS)
+    return run_in_virtual_time(storm, seed=seed, clocks=True)
 
 
-async def _storm(result: Storm, random: Random) -> Storm:
+async def storm_of_plans(
+    result: Storm, random: Random, make: type[StormyPlans], limits: Sequence[Limits]
+) -> Storm:
     tree = random_tree(random.randint(3, 7), random)
     result.brokers = len(tree.brokers)
     latency_s = random.choice((0.0001, 0.002, 0.02))
     async with (
         MemoryNetwork(
             tree,
-            limits=random.choice(LIMITS),
+            limits=random.choice(limits),
             latency_s=lambda: random.uniform(0.0, latency_s),
         ) as network,
         MemoryCoordinator(network, random=random) as coordinator,
@@ -67,7 +68,7 @@ async def _storm(result: Storm, random: Random) -> Storm:
         for client in clients:
             client.period_s = 10 ** random.uniform(-2.0, -1.0)
             await client.start(names)
-        plans = _Plans(result, network, coordinator, random, tree.brokers, names)
+        plans = make(result, network, coordinator, random, tree.brokers, names)
         planning = asyncio.create_task(plans.run())
         publishing = [asyncio.create_task(_publish(client, planning)) for client in clients]
         await planning
@@ -89,7 +90,7 @@ async def _publish(client: StormClient, planning: asyncio.Task[None]) -> None:
         await client.publish_until(loop.time() + 0.5)
 
 
-class _Plans:
+class StormyPlans:
     """Plans, one after the other, each with a fault."""
 
     def __init__(
@@ -102,27 +103,27 @@ class _Plans:
         clients: list[str],
     ) -> None:
         self.faults = FaultInjector(network, random)
-        self._result = result
-        self._network = network
-        self._coordinator = coordinator
-        self._random = random
+        self.result = result
+        self.network = network
+        self.coordinator = coordinator
+        self.random = random
         self._brokers = brokers
         self._clients = clients
 
     async def run(self) -> None:
         for _ in range(PLANS):
-            await asyncio.sleep(self._random.uniform(1.5, 3.0))
-            fault = asyncio.create_task(self._fail())
+            await asyncio.sleep(self.random.uniform(1.5, 3.0))
+            fault = asyncio.create_task(self.fail())
             change = await self._carry_out(self._plan())
             await fault
             if change is not None:
                 said = f"{change.state.value} {change.because}"
                 self.faults.happened.append(said)
                 if change.state is not ChangeState.DONE:
-                    self._result.wrong.append(f"a plan was not carried out: {said}")
+                    self.result.wrong.append(f"a plan was not carried out: {said}")
 
     def _plan(self) -> ChangeRequest:
-        random = self._random
+        random = self.random
         needed = random.sample(self._brokers, random.randint(1, len(self._brokers)))
         tree = topology(needed, _renamed(random_tree(len(needed), random).links, needed))
         clients = [name for name in self._clients if random.random() < 0.9]
@@ -142,49 +143,49 @@ class _Plans:
         began_s, refusal = loop.time(), ""
         while loop.time() < began_s + REFUSED_S:
             try:
-                change = await self._coordinator.begin(request)
+                change = await self.coordinator.begin(request)
             except GodwitError as error:
                 refusal = str(error)
                 await asyncio.sleep(AGAIN_S)
             else:
                 self.faults.happened.append(f"{loop.time():.1f} s: to {', '.join(request.brokers)}")
                 return await self._ended(change.number)
-        self._result.wrong.append(f"refused: {refusal}")
+        self.result.wrong.append(f"refused: {refusal}")
         return None
 
     async def _ended(self, number: int) -> NetworkChange | None:
         try:
             async with asyncio.timeout(ENDED_S):
-                return await self._coordinator.ended(number)
+                return await self.coordinator.ended(number)
         except TimeoutError:
-            steps = self._coordinator.core.changes.change(number).steps
+            steps = self.coordinator.core.changes.change(number).steps
             (step,) = [each for each in steps if each.state is StepState.RUNNING]
-            self._result.wrong.append(f"has not ended: {step.kind.value} {step.broker}")
+            self.result.wrong.append(f"has not ended: {step.kind.value} {step.broker}")
             return None
 
-    async def _fail(self) -> None:
-        await asyncio.sleep(self._random.uniform(0.0, self._random.choice((0.5, FAULT_S))))
+    async def fail(self) -> None:
+        await asyncio.sleep(self.random.uniform(0.0, self.random.choice((0.5, FAULT_S))))
         at_s = asyncio.get_running_loop().time()
         self.faults.happened.append(f"{at_s:.1f} s:")
-        match self._random.choice(("broker", "broker", "link", "coordinator", "nothing")):
+        match self.random.choice(("broker", "broker", "link", "coordinator", "nothing")):
             case "broker":
                 self._crash()
             case "link":
                 self._cut()
             case "coordinator":
                 self.faults.happened.append("the coordinator crashes")
-                await self._coordinator.crash()
-                await asyncio.sleep(self._random.choice((0.0, 0.3, 3.0)))
-                self._coordinator.start()
+                await self.coordinator.crash()
+                await asyncio.sleep(self.random.choice((0.0, 0.3, 3.0)))
+                self.coordinator.start()
 
     def _crash(self) -> None:
-        self.faults.crash(self._random.choice(sorted(self._network.nodes)))
+        self.faults.crash(self.random.choice(sorted(self.network.nodes)))
 
     def _cut(self) -> None:
-        broker = self._random.choice(sorted(self._network.nodes))
-        links = [hop for hop in self._network.nodes[broker].ports if hop.kind == "neighbour"]
+        broker = self.random.choice(sorted(self.network.nodes))
+        links = [hop for hop in self.network.nodes[broker].ports if hop.kind == "neighbour"]
         if links:
-            self._network.cut(broker, self._random.choice(links))
+            self.network.cut(broker, self.random.choice(links))
             self.faults.happened.append(f"a link of {broker} breaks")
 
 

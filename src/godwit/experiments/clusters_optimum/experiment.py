@@ -70,7 +70,7 @@ counted.
     figures=FIGURES,
     remarks="""\
 - **C1, not reproduced** for the popular part: m* is 21.9, and 20 clusters have the least traffic,
-  about 28,210 messages against 28,370 with 22. The equation takes all clusters for equal. 20
+  28,213 messages against 28,378 with 22. The equation takes all clusters for equal. 20
   divides the 60 brokers; with 22 clusters some have three brokers and some two, and a broker has
   1.80 mates on average instead of the equation's 1.73. Near m* the traffic changes so little that
   this decides. For the other parts the best numbers are 3 and 9, with m* at 2.6 and 8.9. What

@@ -69,6 +69,8 @@ class LiveNetwork:
     publishers: list[Client]
     received: Counter[int] = field(default_factory=Counter)
     """How many subscribers got each record, by its number."""
+    hops: Counter[int] = field(default_factory=Counter)
+    """Deliveries by the links between the brokers of publisher and subscriber."""
     delays_s: list[list[float]] = field(default_factory=list)
     """Of each turn."""
     sent_s: dict[int, float] = field(default_factory=dict)
@@ -119,6 +121,7 @@ async def live(settings: NetworkSettings, work: ForwardingWorkload) -> AsyncIter
             async def take(events: AsyncIterator[object] = events) -> None:  # type: ignore[assignment]
                 async for event in events:
                     network.on_record(event.content["number"])  # type: ignore[attr-defined]
+                    network.hops[event.hops] += 1  # type: ignore[attr-defined]
 
             task = asyncio.create_task(take())
             stack.callback(task.cancel)

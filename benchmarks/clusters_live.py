@@ -39,7 +39,7 @@ from rich.console import Console
 
 from benchmarks.forwarding_workloads import ForwardingWorkload, stock_quotes
 from benchmarks.moving import quantile
-from godwit.client import Client, connect
+from godwit.client import Client, Events, connect
 from godwit.overlay.topology import balanced_tree, chain
 from godwit.runtime.processes import Processes
 from godwit.runtime.settings import NetworkSettings, network_of
@@ -118,10 +118,10 @@ async def live(settings: NetworkSettings, work: ForwardingWorkload) -> AsyncIter
             )
             await events.in_effect()
 
-            async def take(events: AsyncIterator[object] = events) -> None:  # type: ignore[assignment]
+            async def take(events: Events = events) -> None:
                 async for event in events:
-                    network.on_record(event.content["number"])  # type: ignore[attr-defined]
-                    network.hops[event.hops] += 1  # type: ignore[attr-defined]
+                    network.on_record(int(event.content["number"]))
+                    network.hops[event.hops] += 1
 
             task = asyncio.create_task(take())
             stack.callback(task.cancel)

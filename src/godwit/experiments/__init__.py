@@ -30,10 +30,12 @@ allocation_capacity/      which capacity of brokers explains which claim
 cram_closeness/           the metric by which CRAM clusters
 cram_vectors/             how long bit vectors must be
 cram_cost/                what making a plan costs
-mesh/                what the next three, about the mesh overlay, share
+mesh/                what the next five, about the mesh overlay, share
 mesh_paths/          how many paths there are, how long publications travel
 mesh_forwarders/     brokers that only forward, and traffic
 mesh_cost/           what more links cost a broker
+mesh_throughput/     saturated brokers
+mesh_congestion/     slow uplinks
 clusters/                 what the next three, about cluster-based publish/subscribe, share
 clusters_load/            clusters, a tree and a hash table
 clusters_balancing/       brokers that hand load to their mates
@@ -76,9 +78,11 @@ from godwit.experiments import (
     grape_enterprise,
     grape_random,
     grape_weights,
+    mesh_congestion,
     mesh_cost,
     mesh_forwarders,
     mesh_paths,
+    mesh_throughput,
     offload_cost,
     placement_sampling,
     press_accuracy,
@@ -119,6 +123,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         mesh_paths,
         mesh_forwarders,
         mesh_cost,
+        mesh_throughput,
+        mesh_congestion,
         clusters_load,
         clusters_balancing,
         clusters_optimum,

@@ -52,7 +52,9 @@ DryRun: TypeAlias = Annotated[
 PerS: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        help="Clients that are asked to move per second.", show_default="moves_per_s of the file"
+        min=0.001,
+        help="Clients that are asked to move per second.",
+        show_default="moves_per_s of the file",
     ),
 ]
 To: TypeAlias = Annotated[

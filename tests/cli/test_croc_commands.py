@@ -5,6 +5,7 @@ tests/live/test_croc.py runs it against brokers.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -50,6 +51,13 @@ GATHERED = Gathered(
     ),
     vector_length=100,
 )
+
+
+PUBLISHER = {"id": "p1", "rate_per_s": 1, "bandwidth_bytes_s": 1_000, "last_id": 19}
+BROKER = {
+    "id": "B1", "output_bandwidth_bytes_s": 200_000,
+    "matching_delay_base_s": 1e-4, "matching_delay_per_subscription_s": 1e-6,
+}  # fmt: skip
 
 
 def run(*arguments: str) -> str:
@@ -126,6 +134,50 @@ def test_files_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> None
         run("plan", "--profiles", str(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"vector_length": 10**12}, "vector_length is 1000000000000; it must be 1 to 1,048,576"),
+        ({"brokers": []}, "brokers: there are none"),
+        ({"brokers": [{**BROKER, "output_bandwidth_bytes_s": 0}]}, "12,000 bytes/s .* can send 0"),
+        (
+            {"publishers": [{**PUBLISHER, "rate_per_s": 1e308, "bandwidth_bytes_s": 1e308}]},
+            r"needs inf bytes/s .* can send 200,000: inf bytes/s are missing",
+        ),
+        ({"brokers": [{**BROKER, "matching_delay_base_s": 1e300}]}, "with 1 subscription and can"),
+        ({"brokers": [{**BROKER, "output_bandwidth_bytes_s": float("nan")}]}, "is not JSON of the"),
+        ({"publishers": [{**PUBLISHER, "last_id": 19.5}]}, r"`int`.*publishers\[0\].last_id"),
+    ],
+)  # fmt: skip
+def test_numbers_that_no_plan_can_be_made_from(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    path = tmp_path / "profiles.json"
+    bits = {"first_id": {"p1": 0}, "bits": {"p1": "1" * 20}}
+    document = {
+        "publishers": [PUBLISHER],
+        "brokers": [BROKER],
+        "subscriptions": [{"id": f"s{n}", **bits} for n in range(12)],
+    }
+    path.write_text(json.dumps({**document, **change}))
+    for algorithm in ("cram-iou", "bin-packing"):
+        with pytest.raises(UsageError, match=said) as caught:
+            run("plan", "--profiles", str(path), "--algorithm", algorithm, "--json")
+        assert len(str(caught.value)) < 300
+
+
+def test_brokers_above_their_capacity_are_named(tmp_path: Path) -> None:
+    """A baseline uses all brokers, whatever they can carry."""
+    path = tmp_path / "profiles.json"
+    none = msgspec.structs.replace(GATHERED.brokers[0], id="none", output_bandwidth_bytes_s=0)
+    document = msgspec.structs.replace(GATHERED, brokers=(none,))
+    path.write_bytes(msgspec.json.encode(document))
+    shown = run("plan", "--profiles", str(path), "--algorithm", "manual")
+    assert "above capacity   1: none" in shown
+    path.write_bytes(msgspec.json.encode(GATHERED))
+    assert "above capacity" not in run("plan", "--profiles", str(path))
 
 
 def test_what_is_refused(profiles: Path, tmp_path: Path) -> None:

@@ -414,6 +414,19 @@ def test_a_move_is_over_when_the_client_is_closed() -> None:
     play(history)
 
 
+def test_who_waits_for_gaps_is_told_that_the_client_could_not_connect() -> None:
+    async def history(scene: Scene) -> None:
+        scene.network.crash("B1")
+        client = impatient(scene.network, 0.05)
+        told = asyncio.create_task(client.gaps.next())
+        with pytest.raises(UnreachableError):
+            await client.__aenter__()
+        with pytest.raises(UsageError, match="was closed"):
+            await told
+
+    play(history)
+
+
 # -- arguments -------------------------------------------------------------------------------------
 
 

@@ -61,6 +61,25 @@ def test_a_chain_has_the_clusters_of_table_7_4() -> None:
     assert lines[0] / lines[1] == pytest.approx(12 / 5)
 
 
+@pytest.mark.parametrize("case", [STAR, CHAIN], ids=["star", "chain"])
+def test_brokers_of_a_quarter_of_the_simulation_are_as_busy(case: Case) -> None:
+    whole, quarter = (scene_of({**case, "platform": name}) for name in ("simulation", "quarter"))
+    subscribers = whole.setup.subscribers, quarter.setup.subscribers
+
+    assert subscribers == (2000, 500)
+    assert quarter.edges == whole.edges
+    for edge in whole.edges:
+        full, fourth = whole.resources[edge], quarter.resources[edge]
+        assert fourth.output_bandwidth_bytes_s * 4 == full.output_bandwidth_bytes_s
+        assert fourth.memory_bytes * 4 == full.memory_bytes
+        for share in (0.1, 0.5):
+            delays_s = [
+                each.matching_delay_s(round(share * count))
+                for each, count in zip((full, fourth), subscribers, strict=True)
+            ]
+            assert delays_s[0] == pytest.approx(delays_s[1])
+
+
 def test_brokers_that_are_added_are_equal_except_on_planetlab() -> None:
     alike = scene_of({**STAR, "platform": "simulation", "edges": 9})
     mixed = scene_of({**STAR, "platform": "planetlab", "edges": 6})

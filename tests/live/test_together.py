@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import pytest
 from tests.asynchronous import run
 from tests.cli.test_cli import run as run_command
 from tests.cli.test_cli import started
@@ -65,6 +66,8 @@ def up(path: Path) -> Iterator[dict[str, list[str]]]:
                 break
             name, *addresses = line.split()
             found[name] = addresses
+        else:
+            pytest.fail(f"it ended at once: {process.stderr.read()}")
         yield found
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=60)

@@ -27,6 +27,7 @@ from godwit.content.messages import (
 from godwit.content.values import Value
 from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.overlay.clusters.cluster_structure import arrange, cluster_settings
+from godwit.overlay.clusters.cluster_traffic import ClusterCounts
 
 NAMES = [f"B{number}" for number in range(1, 10)]
 NINE = arrange(NAMES, 3)
@@ -445,3 +446,31 @@ def test_a_pause_of_a_client_is_answered_when_all_have_settled() -> None:
     broker = Broker("B1", routing=alone)
     effects = broker.handle(Received(Pause(move=3), ALICE), now_s=0.0)
     assert effects == [Notify(ALICE, Paused(move=3))]
+
+
+def test_a_broker_counts_what_shows_how_many_clusters_are_best() -> None:
+    """Not what its mates send it for others, not the publisher itself, not covered interests."""
+    routing = b2()
+    assert routing.cluster_counts == ClusterCounts()
+    for wanted in (ABOVE_1, ABOVE_5):
+        routing.handle(wanted, ALICE)
+    routing.handle(sub("paul/s1", "a > 0"), PAUL)
+    assert routing.cluster_counts == ClusterCounts(sent=2, standing=2)
+    for value, last_hop in ((9, PAUL), (0.5, PAUL), (9, B1), (9, B5), (0, B5)):
+        destinations(routing, {"a": value}, last_hop)
+    assert routing.cluster_counts == ClusterCounts(published=2, reached=3, sent=2, standing=2)
+
+
+def test_a_broker_that_has_left_for_good_is_not_waited_for() -> None:
+    settings = cluster_settings(["B1", "B2", "B3"], 1, leaving="B3")
+    routing = ClusterRouting(Place.of("B1", ["B2", "B3"], settings=settings))
+    assert routing.is_leaving("B3")
+    assert not routing.is_leaving("B2")
+    routing.pause(ALICE, move=1)
+    routing.forget("B3")
+    routing.link_down(B3)
+    answered = routing.handle(
+        Sweep(client="alice", to="B1", move=1, by="B1", origin="B2"), Neighbour("B2")
+    )
+    assert answered == [Confirm(ALICE, Paused(move=1))]
+    routing.check()

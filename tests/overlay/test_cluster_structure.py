@@ -11,7 +11,9 @@ from godwit.overlay.clusters.cluster_structure import (
     ClusterStructure,
     arrange,
     cluster_settings,
+    links_left,
     structure_of,
+    without_broker,
 )
 from godwit.overlay.topology import topology
 
@@ -96,3 +98,21 @@ def test_what_is_not_a_structure_is_refused_with_a_reason() -> None:
 
 def test_a_single_broker_has_no_links() -> None:
     assert arrange(["B1"], 1).topology == topology(["B1"], [])
+
+
+def test_a_broker_that_leaves_is_in_a_cluster_of_its_own() -> None:
+    names = [f"B{number}" for number in range(1, 6)]
+    settings = cluster_settings(names, 2, leaving="B1")
+    structure = structure_of(settings)
+    assert structure.clusters == (("B2", "B3"), ("B4", "B5"), ("B1",))
+    assert structure.backbone.neighbours("B1") == ("B2",), "a leaf of what all brokers need"
+    gone = without_broker(settings, "B1")
+    assert structure_of(gone) == arrange(names[1:], 2)
+    others = {link for link in structure.topology.links if "B1" not in link}
+    assert structure_of(gone).topology.links == others, "for the others nothing changes"
+    assert without_broker({"delta": 3}, "B2") == {"delta": 3}
+    # It is not leaving here, but in later clusters, of which brokers that restart hear first.
+    later = without_broker(settings, "B2")
+    assert structure_of(later) == structure
+    assert links_left(later) == {link for link in structure.topology.links if "B2" not in link}
+    assert links_left(without_broker(later, "B1")) == {("B3", "B5"), ("B4", "B5")}

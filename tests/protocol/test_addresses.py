@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from godwit.errors import UsageError
-from godwit.protocol.addresses import address, url_address
+from godwit.protocol.addresses import address, separate, url_address
 
 
 @pytest.mark.parametrize(
@@ -34,3 +36,9 @@ def test_anything_else_is_none(text: str) -> None:
 def test_a_broker_has_a_godwit_url(url: str) -> None:
     with pytest.raises(UsageError, match="godwit://HOST:PORT"):
         url_address(url)
+
+
+@pytest.mark.parametrize("urls", [None, 7400, ["godwit://a:1", None]])
+def test_what_is_no_text_is_no_address(urls: Any) -> None:
+    with pytest.raises(UsageError, match="an address is text, godwit://HOST:PORT, not of type"):
+        separate([urls])

@@ -17,6 +17,8 @@ from godwit.api.network_api import Authority, Order
 from godwit.broker.stimuli import BuildEpoch, Hop, LinkKind, Neighbour
 from godwit.client import Client, Events
 from godwit.content.messages import Sweep
+from godwit.coordinator.cluster_rule import ClusterTuningSettings
+from godwit.coordinator.settings import load_settings
 from godwit.errors import RefusedError, StayedError, UsageError
 from godwit.http.errors import RestError
 from godwit.migration.reshaping import shape_of
@@ -24,7 +26,14 @@ from godwit.overlay.clusters.cluster_structure import arrange
 from godwit.overlay.topology import chain
 from godwit.runtime.broker_orders import BrokerOrders
 from godwit.runtime.outbox import Outbox
-from godwit.runtime.settings import Limits, dump_network, load_network, network_of
+from godwit.runtime.settings import (
+    Limits,
+    NetworkSettings,
+    dump_network,
+    load_network,
+    network_of,
+)
+from godwit.runtime.toml_writer import toml_text
 from godwit.sharing.gateway import Gateway
 from godwit.testing.memory_network import MemoryNetwork
 from godwit.testing.virtual_time import run_in_virtual_time
@@ -137,14 +146,14 @@ def test_clusters_do_not_become_a_tree_by_its_links_alone() -> None:
     run(scenario())
 
 
-def test_a_broker_does_not_leave_its_cluster() -> None:
+def test_a_broker_does_not_leave_its_mates() -> None:
     async def scenario() -> None:
         async with two_clusters() as network:
             node = network.nodes["B2"]
             orders = BrokerOrders(
                 node, Gateway(node), forget=lambda _broker: None, has_coordinator=False
             )
-            with pytest.raises(RestError, match="is in a cluster, which it cannot leave"):
+            with pytest.raises(RestError, match="has mates, which rely on it"):
                 orders.obey(Order(authority=Authority(1, "a"), command="leave"))
 
     run(scenario())
@@ -242,9 +251,31 @@ def test_a_network_file_has_the_number_of_clusters_and_no_links(tmp_path: Path) 
     assert network.neighbours(network.of("B2")) == ["B1", "B3", "B5"]
 
 
+def test_a_number_that_is_open_begins_with_the_root_of_the_brokers(tmp_path: Path) -> None:
+    network = network_of(SIX, clusters="auto", port=7400)
+    assert network.finds_clusters
+    assert network.topology == STRUCTURE.topology
+    file = tmp_path / "net.toml"
+    file.write_text(f"{dump_network(network)}[services.coordinator.clusters]\nhold_s = 60.0\n")
+    loaded = load_network(file)
+    assert loaded.clusters == "auto"
+    assert loaded.services.coordinator == {"clusters": {"hold_s": 60.0}}
+    assert load_settings(file_of(tmp_path, loaded)).clusters == ClusterTuningSettings(hold_s=60.0)
+    assert not network_of(SIX, clusters=2).finds_clusters
+
+
+def file_of(folder: Path, network: NetworkSettings) -> Path:
+    """The settings of the coordinator as `godwit up` writes them."""
+    assert network.services.coordinator is not None
+    path = folder / "coordinator.toml"
+    path.write_text(toml_text(network.services.coordinator))
+    return path
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        ('overlay = "clusters"\nclusters = "many"', "clusters"),
         ('overlay = "clusters"', "need each other"),
         ("clusters = 2", "need each other"),
         ('overlay = "clusters"\nclusters = 3', "3 clusters of 2 brokers"),

@@ -16,10 +16,10 @@ from godwit.errors import UsageError
 from godwit.overlay.topology import chain
 from godwit.overlay.tree.resync import Resync
 from godwit.overlay.tree.tree_routing import TreeRouting
+from godwit.simulation.attached_clients import AttachedClients
 from godwit.simulation.broker_drain import drain
 from godwit.simulation.oracle import Oracle
 from godwit.simulation.resources import BrokerResources, LinkOptions
-from godwit.simulation.simulated_broker import SimulatedBroker
 from godwit.simulation.simulator import Simulator
 from godwit.testing.random_membership import random_membership
 
@@ -39,7 +39,7 @@ def _confirm_before_advertisements_are_known(patch: pytest.MonkeyPatch) -> None:
 
 
 def _forget_clients_that_return(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SimulatedBroker, "depart", lambda *_: None)
+    patch.setattr(AttachedClients, "depart", lambda *_: None)
 
 
 def _leave_without_a_word(patch: pytest.MonkeyPatch) -> None:

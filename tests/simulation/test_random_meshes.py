@@ -120,14 +120,16 @@ class NeverWaits(MeshRouting):
         return False
 
     def _fwd(self, publication: Publication, anchors: int, now_s: float) -> int | None:
-        return self.forwarding.decide(anchors, self._strategy(now_s))
+        return self.forwarding.decide(anchors, self.settings.strategy)
 
 
 class SendsBack(MeshRouting):
     """Passes a publication on in the direction that it came from, if by another broker."""
 
-    def _anchors(self, wanting: dict[Hop, None], last_hop: Hop) -> int:  # type: ignore[override]
-        return self.forwarding.anchors(hop for hop in wanting if hop != last_hop)
+    def _wanting(self, publication: Publication, last_hop: Hop) -> tuple[int, dict[Hop, None]]:
+        anchors, others = self._table.wanting(publication)
+        others.pop(last_hop, None)
+        return anchors & ~self.forwarding.anchors([last_hop]), others
 
 
 class CoversAcrossAnchors(MeshRouting):

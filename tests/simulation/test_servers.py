@@ -133,12 +133,13 @@ def test_the_past_is_closed() -> None:
         agenda.plan(4.0, print)
 
 
-def test_what_is_doomed_is_cancelled_and_the_rest_stays_in_order() -> None:
+def test_arrivals_that_are_doomed_are_cancelled_and_the_rest_stays_in_order() -> None:
     agenda = Agenda()
     done: list[int] = []
     for number in (3, 1, 2, 4):
-        agenda.plan(float(number), done.append, number)
+        agenda.plan_arrival(float(number), lambda what, _at_s: done.append(what), number, 0.0)
+        agenda.plan(float(number), done.append, 10 + number)
 
-    assert sorted(agenda.cancel(lambda _action, args: args[0] % 2 == 0)) == [(2,), (4,)]
+    assert sorted(agenda.cancel(lambda _arrive, what, _at_s: what % 2 == 0)) == [2, 4]
     agenda.run(until_s=9.0)
-    assert done == [1, 3]
+    assert done == [1, 11, 12, 3, 13, 14]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -19,13 +20,27 @@ import msgspec
 import pytest
 from tests.asynchronous import run
 from tests.web.browser import MISSING, Browser, browser, is_installed
-from tests.web.live_scene import PERIOD_S, QUOTE, dashboard_of, traffic
+from tests.web.live_scene import (
+    PERIOD_S,
+    QUOTE,
+    brokers_here,
+    dashboard_of,
+    directory_of,
+    traffic,
+)
+from tests.web.proposal_scene import proposing
+from tests.web.recorded_scene import record
 
+from godwit.api.dashboard_api import BrokerActivity, BrokerRow
+from godwit.api.routing_api import PolicyDecision
+from godwit.client import connect
 from godwit.overlay.topology import balanced_tree
 from godwit.runtime.deployment import COORDINATOR, LocalDeployment
 from godwit.runtime.restarting import RestartLimit
 from godwit.runtime.settings import Limits, ServiceSettings, Table, network_of
 from godwit.web.directory import Directory
+from godwit.web.recorded_trace import RecordedTrace, read_trace
+from godwit.web.replaying import Replay
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=MISSING)
 
@@ -162,6 +177,136 @@ async def fit_a_phone(page: Browser) -> None:
     await page.run("void (location.hash = 'map')")
     await picture(page, "phone")
     await page.size(1280, 800)
+
+
+HOSTILE = "<img src=x onerror=window.hit=1>"
+IS_HIT = (
+    "window.hit !== undefined"
+    " || document.querySelector('main img, dialog img, #replay img, #banner img') !== null"
+)
+
+
+def test_text_of_clients_is_text(tmp_path: Path) -> None:
+    """What applications choose (filters, records, names that are typed) never becomes elements."""
+
+    async def scenario() -> None:
+        async with (
+            brokers_here() as running,
+            dashboard_of(directory_of(running)) as (_dashboard, url),
+            connect(running["B1"].url, name="paul") as paul,
+            connect(running["B2"].url, name="sue") as sue,
+            sue.subscribe(f"class = '{HOSTILE}'") as events,
+            browser(tmp_path / "profile") as page,
+        ):
+            await paul.advertise(f"class = '{HOSTILE}' and text is a string")
+            await events.in_effect()
+            record = {"class": HOSTILE, "text": f"\"'{HOSTILE}</script>"}
+            await page.open(f"{url}/#filters")
+            await page.until(f"document.body.innerText.includes({json.dumps(HOSTILE)})")
+            fields = {"record": json.dumps(record), "publisher": "paul", "to": HOSTILE}
+            for field, value in fields.items():
+                box = f"document.querySelector('[name={field}]')"
+                await page.run(f"void ({box}.value = {json.dumps(value)})")
+            for button, shown in (("Who matches?", "1 of 1"), ("Tell the story", "unknown sub")):
+                await page.run(click(button))
+                await page.until(f"document.body.innerText.includes('{shown}')")
+            await page.run("void (location.hash = 'tail')")
+            await page.until("document.querySelector('.tail') !== null")
+            await page.run(click("Follow"))
+            await page.until("document.body.innerText.includes('Subscribed at')")
+            await paul.publish(record)
+            await page.until("document.querySelectorAll('.tail li').length === 1")
+            assert not await page.run(IS_HIT)
+            assert await page.console_errors() == []
+
+    run(scenario(), within_s=WITHIN_S)
+
+
+def test_a_proposal_of_a_dry_run_can_be_approved_or_rejected(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            proposing(tmp_path / "state") as proposals,
+            dashboard_of(proposals) as (_dashboard, url),
+            browser(tmp_path / "profile") as page,
+        ):
+            await page.size(1280, 800)
+            await page.open(f"{url}/#moves")
+            await page.until("document.body.innerText.includes('Approve')")
+            await picture(page, "proposals")
+            await page.run(click("Reject"))
+            await page.until("document.getElementById('confirm') !== null")
+            await page.run("void document.getElementById('confirm').click()")
+            await page.until("document.getElementById('dialog').innerText.includes('is rejected')")
+            await page.press("\ue00c")  # Escape.
+            await page.until("document.querySelector('td .pill').textContent === 'rejected'")
+            assert await page.console_errors() == []
+
+    run(scenario(), within_s=WITHIN_S)
+
+
+def test_text_of_a_trace_is_text(tmp_path: Path) -> None:
+    row = BrokerRow(broker=HOSTILE, state=HOSTILE, clients=3, url=HOSTILE)
+    decision = PolicyDecision(
+        number=1, at_s=0.0, policy=HOSTILE, action=HOSTILE, subject=HOSTILE, source="B1",
+        target=HOSTILE, reason={HOSTILE: HOSTILE},
+    )  # fmt: skip
+    trace = RecordedTrace(
+        start_s=0.0,
+        end_s=9.0,
+        rows={HOSTILE: [(0.0, row)], "B1": []},
+        links={("B1", HOSTILE): {0: 100}},
+        decisions=[BrokerActivity(broker=HOSTILE, decision=decision)],
+    )
+
+    async def scenario() -> None:
+        async with (
+            Replay(trace, HOSTILE).serve("127.0.0.1:0") as url,
+            browser(tmp_path / "profile") as page,
+        ):
+            await page.open(url)
+            await page.until("document.querySelectorAll('.node').length === 2")
+            await page.run("void document.querySelector('.node').dispatchEvent(new Event('click'))")
+            for view in ("brokers", "moves", "balance"):
+                await page.run(f"void (location.hash = '{view}')")
+                await page.until("document.querySelectorAll('tbody tr').length > 0")
+            await page.run("void document.querySelector('tbody tr').click()")
+            await asyncio.sleep(0.5)
+            assert not await page.run(IS_HIT)
+            assert await page.console_errors() == []
+
+    run(scenario(), within_s=WITHIN_S)
+
+
+def test_a_trace_of_500_brokers_is_played_and_its_map_can_be_used(tmp_path: Path) -> None:
+    record(tmp_path / "trace", brokers=500, publishers=5)
+    trace = read_trace(tmp_path / "trace")
+
+    async def scenario() -> None:
+        async with (
+            Replay(trace, "traces/monday").serve("127.0.0.1:0") as url,
+            browser(tmp_path / "profile") as page,
+        ):
+            await page.size(1280, 800)
+            await page.open(url)
+            await page.until("document.querySelectorAll('.node').length === 500")
+            assert await page.run("document.querySelectorAll('nav a:not([hidden])').length === 5")
+            assert await page.run("document.querySelectorAll('.node text').length === 0")
+            await page.press(" ")
+            await page.until("document.getElementById('replay').innerText.includes('Stop')")
+            await page.until("document.querySelectorAll('line.link').length === 499")
+            await page.press(" ")
+            await page.until("document.getElementById('replay').innerText.includes('Play')")
+            node = "document.querySelector('.node[data-broker=B001]')"
+            await page.run(f"void {node}.dispatchEvent(new Event('click'))")
+            await page.until("document.querySelector('aside').innerText.includes('Broker B001')")
+            assert "Drain" not in await page.run("document.querySelector('aside').innerText")
+            await picture(page, "replay")
+            for _ in range(5):
+                await page.run("void document.querySelector('[aria-label=Closer]').click()")
+            assert await page.run("document.querySelectorAll('.node text').length > 3")
+            assert await page.console_errors() == []
+
+    run(scenario(), within_s=WITHIN_S)
 
 
 def test_every_view_action_and_restart(tmp_path: Path) -> None:

@@ -65,6 +65,32 @@ class LinkView(msgspec.Struct, frozen=True, order=True):
     bytes_per_s: float = 0.0
     """Sent over it in the last window of the meters."""
 
+    kind: str = "primary"
+    """primary, soft or cross."""
+
+
+class ClusterAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a broker in clusters: who is where, and what it has counted since that is so."""
+
+    brokers: list[str]
+    """All brokers in the order from which the clusters follow."""
+
+    clusters: int
+    finds_clusters: bool = False
+    """The network file has `clusters = "auto"`: the coordinator may change the number."""
+
+    published: int = 0
+    """Publications of its clients."""
+
+    reached: int = 0
+    """Publications, of any broker, that a client of this one wanted."""
+
+    sent: int = 0
+    """Subscriptions that its mates were sent, and ..."""
+
+    standing: int = 0
+    """... that they have."""
+
 
 class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     """What a broker says about itself."""
@@ -97,6 +123,9 @@ class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     http_sessions: int = 0
     clients_max: int = 0
     links: list[LinkView] = []
+    soft_links: list[LinkView] = []
+    """Shortcuts of a mesh, which come and go."""
+
     awaited: list[str] = []
     """Neighbours that it waits for, of every epoch in use."""
 
@@ -132,6 +161,9 @@ class BrokerAccount(msgspec.Struct, frozen=True, kw_only=True):
     matching_delay_s: Figure = 0.0
     epoch: int = 0
     """The shape of the network that it uses; 0 is that of the configured links."""
+
+    clusters: ClusterAccount | None = None
+    """None in another overlay."""
 
     authority: Authority | None = None
     """The highest one that it has seen."""
@@ -256,7 +288,11 @@ class ChangeStep(msgspec.Struct, frozen=True, kw_only=True):
     """Of `reshape`: the brokers of the new tree, if they are not those of the request, and ..."""
 
     links: list[tuple[str, str]] = []
-    """... their links."""
+    """... their links, and ..."""
+
+    overlay: str = ""
+    settings: dict[str, ShapeSetting] = {}
+    """... their overlay, if it is not a tree."""
 
     reshaping: ReshapingRecord | None = None
     """How far a change of the shape is."""
@@ -383,6 +419,9 @@ class NetworkView(msgspec.Struct, frozen=True, kw_only=True):
 
     autoscale: str = ""
     """What it has decided last by itself; empty if it does not."""
+
+    clusters: str = ""
+    """The same about the number of clusters, if it chooses that."""
 
 
 class WhichChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -460,14 +460,13 @@ class Broker:
             else:
                 module = self.modules[to.name]
                 effects += self._perform(to.name, module.on_delivery(publication, now_s))
-        delivered_to: Sequence[Hop] = ()
-        if clients:
-            delivered_to = to_clients = tuple(clients)
+        to_clients = tuple(clients)
+        if to_clients:
             effects.append(Deliver(to_clients, publication, hops))
         if self.modules:
             # Mostly they are the same, and modules may keep many of them.
-            is_all = len(delivered_to) == len(destinations)
-            copied_to = delivered_to if is_all else tuple(destinations)
+            is_all = len(to_clients) == len(destinations)
+            copied_to: Sequence[Hop] = to_clients if is_all else tuple(destinations)
             for name, module in self.modules.items():
                 if module.is_watching and (
                     shown := module.on_publication(publication, last_hop, copied_to, now_s)

@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from godwit.broker.stimuli import LinkKind, LocalClient, NameContest, Neighbour
 from godwit.content.messages import GapNotice, Message, Notice, Publication
 
+# `gc=False` where one is made for every message: it cannot be part of a cycle.
+
 
 @final
-class Send(msgspec.Struct, frozen=True):
+class Send(msgspec.Struct, frozen=True, gc=False):
     """Put `message` into the output queue of a neighbour."""
 
     to: Neighbour
@@ -23,7 +25,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 @final
-class Deliver(msgspec.Struct, frozen=True):
+class Deliver(msgspec.Struct, frozen=True, gc=False):
     """Put a publication into the output queues of some local subscribers."""
 
     to: tuple[LocalClient, ...]

@@ -250,10 +250,7 @@ class Routing(Protocol):
 
 @runtime_checkable
 class Structured(Protocol):
-    """A router whose links follow from a structure (overlay/clusters/).
-
-    They may form cycles.
-    """
+    """A router whose links follow from a structure, and may form cycles (overlay/clusters/)."""
 
     def pause(self, client: LocalClient, move: int) -> Sequence[Answer]:
         """Confirm with `Paused` when what the client has published is with all subscribers."""
@@ -261,6 +258,14 @@ class Structured(Protocol):
 
     def why_not_linked(self, broker: str) -> str | None:
         """Why a link with this broker is refused; None if it is a part of the structure."""
+        ...
+
+    def is_leaving(self, broker: str) -> bool:
+        """Whether nothing depends on a broker: what is sent there interests no client."""
+        ...
+
+    def forget(self, broker: str) -> None:
+        """A broker has left for good, and is not part of the structure any more."""
         ...
 
 

@@ -61,8 +61,11 @@ class Started(msgspec.Struct, frozen=True):
 
 
 @final
-class Received(msgspec.Struct, frozen=True):
-    """A message arrived from `last_hop`."""
+class Received(msgspec.Struct, frozen=True, gc=False):
+    """A message arrived from `last_hop`.
+
+    One is made for every message, and cannot be part of a cycle: hence `gc=False`.
+    """
 
     message: Message
     last_hop: Hop

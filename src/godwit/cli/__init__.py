@@ -4,6 +4,7 @@ broker.py          broker
 network.py         up, topology
 network_commands.py  network show|drain|undrain|join|leave|restart|history|abort
 applying.py        network apply
+relinking.py       network relink
 network_plan.py    network plan
 network_report.py  a network and its changes as text
 joining.py         a broker that joins a running network in this process
@@ -28,6 +29,7 @@ demo.py            demo, demo emergencies, simulate
 replay.py          replay
 nemesis.py         nemesis
 lab.py             lab list|run|report
+trace_dashboard.py  dashboard
 dashboard_serving.py  the dashboard of `up` and `coordinator`
 options.py         options that several commands share
 terminal.py        the terminal for tables

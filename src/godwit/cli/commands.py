@@ -18,7 +18,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Brokers": {
         "network": ("up", "topology"),
         "broker": ("broker",),
-        "network_plan": ("network",),  # And network_commands.py, and applying.py.
+        "relinking": ("network",),  # And network_commands.py, applying.py, network_plan.py.
         "load_balancing": ("balancing",),
         "croc_apply": ("croc",),  # It adds `apply` to those of croc.py.
         "whatif": ("whatif",),
@@ -31,6 +31,7 @@ PANELS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "replay": ("replay",),
         "nemesis": ("nemesis",),
         "lab": ("lab",),
+        "trace_dashboard": ("dashboard",),
     },
 }
 #: The file and the panel of each command.

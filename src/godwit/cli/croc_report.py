@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from godwit.policies.allocation.gathered import Gathered
-from godwit.policies.allocation.plan import AllocationPlan, PlannedBroker
+from godwit.policies.allocation.plan import AllocationPlan, PlannedBroker, is_above_capacity
 
 #: Numbers are aligned to the right.
 COLUMNS = {
@@ -32,6 +32,8 @@ def _summary(plan: AllocationPlan, gathered: Gathered) -> Iterator[str]:
     kept = len(plan.brokers)
     yield f"algorithm        {plan.algorithm}, {plan.seconds:.2f} s"
     yield f"brokers kept     {kept} of {len(gathered.brokers)}; at least {plan.lower_bound_brokers}"
+    if plan.above_bound:
+        yield f"above the bound  {plan.above_bound}"
     yield f"brokers released {_names(plan.released)}"
     if gathered.missing:
         yield f"planned without  {_names(gathered.missing)}"
@@ -45,6 +47,9 @@ def _summary(plan: AllocationPlan, gathered: Gathered) -> Iterator[str]:
     busiest = max(plan.brokers, key=lambda broker: broker.utilisation, default=None)
     if busiest is not None:
         yield f"busiest broker   {busiest.id}, {busiest.utilisation:.0%} of its output bandwidth"
+    above = [broker.id for broker in plan.brokers if is_above_capacity(broker)]
+    if above:
+        yield f"above capacity   {_names(above)}"
     yield f"hops             {plan.mean_hops:.2f} for each delivery"
     yield (
         f"moves            {plan.moves} of {_clients(plan, gathered)} clients;"

@@ -44,7 +44,9 @@ Cache: TypeAlias = Annotated[
 KeepTraces: TypeAlias = Annotated[
     bool, typer.Option("--keep-traces", help="Keep the traces of runs in the cache.")
 ]
-Scale: TypeAlias = Annotated[str, typer.Option(help="Size of the experiment: small or paper.")]
+Scale: TypeAlias = Annotated[
+    str, typer.Option(help="Size of the experiment: small or paper; some have medium.")
+]
 
 
 @lab.command("list")

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from godwit.testing.nemesis.nemesis_run import NemesisResult
 
 STORY_LINES = 60
+TREE, CLUSTERS = "tree", "clusters"
 
 
 class _Place(TypedDict):
-    """What a run is made of: processes of brokers, those of services, or neither."""
+    """What a run is made of: processes of brokers, those of services, or neither; its overlay."""
 
     services: bool
     in_memory: bool
+    in_clusters: bool
 
 
 def nemesis(
@@ -56,6 +58,7 @@ def nemesis(
             help="Brokers are no processes and the clock is virtual: faster, and repeatable.",
         ),
     ] = False,
+    overlay: Annotated[str, typer.Option(help="Overlay: tree or clusters.")] = TREE,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count the faults that are planned, by kind.")
     ] = False,
@@ -68,13 +71,18 @@ def nemesis(
     Each seed is a run of 5 to 9 broker processes.  The exit code is 1 if a promise was broken.
     """
     wanted = _kinds(kinds, services=services)
+    if overlay not in (TREE, CLUSTERS):
+        raise UsageError(f"nemesis: not in the overlay {overlay!r}, only {TREE} and {CLUSTERS}")
+    in_clusters = overlay == CLUSTERS
     seeds = range(seed, seed + 1 if until is None else until)
     if dry_run:
-        _count(seeds, seconds, wanted, services=services)
+        _count(seeds, seconds, wanted, services=services, in_clusters=in_clusters)
     else:
         if in_memory and services:
             raise UsageError("services are processes: leave --in-memory or --services out")
-        place = _Place(services=services, in_memory=in_memory)
+        if in_clusters and services:
+            raise UsageError("services run beside a tree: leave --overlay or --services out")
+        place = _Place(services=services, in_memory=in_memory, in_clusters=in_clusters)
         _run(seeds, seconds, wanted, place, jobs=jobs, stories=stories)
 
 
@@ -113,7 +121,14 @@ def _run(
         raise typer.Exit(code=1)
 
 
-def _count(seeds: range, seconds: float, kinds: tuple[FaultKind, ...], *, services: bool) -> None:
+def _count(
+    seeds: range,
+    seconds: float,
+    kinds: tuple[FaultKind, ...],
+    *,
+    services: bool,
+    in_clusters: bool,
+) -> None:
     from godwit.testing.nemesis.nemesis_plan import planned_faults  # noqa: PLC0415
 
     if services:
@@ -121,7 +136,7 @@ def _count(seeds: range, seconds: float, kinds: tuple[FaultKind, ...], *, servic
             "--dry-run counts faults of brokers, links and clients; services fail until the time is"
             " over, so their faults are counted when they have happened: leave one option out"
         )
-    planned = planned_faults(seeds, seconds=seconds, kinds=kinds)
+    planned = planned_faults(seeds, seconds=seconds, kinds=kinds, in_clusters=in_clusters)
     for kind in kinds:
         typer.echo(f"{kind.value} {planned[kind]}")
 

@@ -11,12 +11,13 @@ import uvloop
 
 from godwit.api.dashboard_api import OFF
 from godwit.cli.broker import Trace, traced
-from godwit.cli.dashboard_serving import DashboardAt, dashboard_at
+from godwit.cli.dashboard_serving import DashboardAt, OpenPage, dashboard_at, shown
 from godwit.cli.extras import needs
 from godwit.cli.options import LogLevel
 from godwit.cli.signals import stop_event, unless_stopped
 from godwit.config import changed
 from godwit.errors import UsageError
+from godwit.overlay.clusters.cluster_structure import AUTO, ClusterNumber
 from godwit.overlay.mesh.master_overlay_map import DELTA_MAX
 from godwit.overlay.mesh.mesh_settings import MeshSettings
 from godwit.overlay.mesh.strategies import ForwardingStrategy
@@ -41,6 +42,7 @@ MESH_DEFAULTS = MeshSettings()
 ANY_PORT = "127.0.0.1:0"
 #: The shape for load balancing: clusters of a head and edge brokers.
 PEER = "peer"
+CLUSTERS_MAX = 1_000
 
 
 def up(
@@ -56,6 +58,7 @@ def up(
         float, typer.Option(min=1, help="... unless they are further apart, in seconds.")
     ] = RestartLimit().within_s,
     dashboard: DashboardAt = None,
+    open_page: OpenPage = False,
     log_level: LogLevel = "warning",
 ) -> None:
     r"""Run a network of broker processes on this machine, until Ctrl-C.
@@ -73,7 +76,7 @@ def up(
     configure(log_level, "text")
     network = with_dashboard(network, dashboard)
     limit = RestartLimit(restart_limit, restart_within_s) if restart else None
-    uvloop.run(_up(traced(network, trace), limit, log_level))
+    uvloop.run(_up(traced(network, trace), limit, log_level, open_page=open_page))
 
 
 def with_dashboard(network: NetworkSettings, listen: str | None) -> NetworkSettings:
@@ -125,7 +128,9 @@ def _settings_of(service: str) -> type[msgspec.Struct]:
     return CoordinatorSettings
 
 
-async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: str) -> None:
+async def _up(
+    network: NetworkSettings, limit: RestartLimit | None, log_level: str, *, open_page: bool
+) -> None:
     stopped = stop_event()
     starting = LocalDeployment(network, log_level=log_level, supervised=limit is not None)
     everything = [f"{len(network.broker)} brokers", *starting.services]
@@ -142,6 +147,8 @@ async def _up(network: NetworkSettings, limit: RestartLimit | None, log_level: s
         async with dashboard_at(network.dashboard, _directory(running)) as url:
             if url is not None:
                 typer.echo(f"  dashboard   {url}")
+                if open_page:
+                    shown(url)
             typer.echo("all are linked; Ctrl-C stops them")
             watching = running.first_end() if limit is None else running.supervise(limit)
             ended = await unless_stopped(stopped, watching)
@@ -163,8 +170,11 @@ def topology(
     ] = 7,
     fanout: Annotated[int, typer.Option(min=1, help="Brokers below each broker of a tree.")] = 2,
     clusters: Annotated[
-        int, typer.Option(min=1, max=1_000, help="Number of clusters of `peer` and `clusters`.")
-    ] = 4,
+        str,
+        typer.Option(
+            help="Number of clusters of `peer` and `clusters`, or `auto`: a coordinator finds out."
+        ),
+    ] = "4",
     edges: Annotated[
         int, typer.Option(min=0, max=1_000, help="Edge brokers at each head of `peer`.")
     ] = 2,
@@ -190,12 +200,14 @@ def topology(
     host: Annotated[str, typer.Option(help="Host that all brokers listen on.")] = "127.0.0.1",
 ) -> None:
     """Print a network file for `godwit up`: brokers, ports and links."""
-    shown = (
-        peer(clusters=clusters, edges=edges) if shape == PEER else _shape(shape, brokers, fanout)
-    )
+    if shape == PEER:
+        shown = peer(clusters=_number(clusters), edges=edges)
+    else:
+        shown = _shape(shape, brokers, fanout)
+    number: ClusterNumber = AUTO if clusters == AUTO else _number(clusters)
     network = network_of(
         shown,
-        clusters=clusters if shape == CLUSTERS else None,
+        clusters=number if shape == CLUSTERS else None,
         mesh=MeshSettings(delta=delta, strategy=strategy, fanout=links) if shape == MESH else None,
         host=host,
         port=port,
@@ -205,6 +217,12 @@ def topology(
         network = changed(network, balancing=BalancingSettings())
     network.check_whole()
     typer.echo(dump_network(network), nl=False)
+
+
+def _number(clusters: str) -> int:
+    if not clusters.isdecimal() or not 1 <= int(clusters) <= CLUSTERS_MAX:
+        raise UsageError(f"--clusters {clusters}: a number from 1 to {CLUSTERS_MAX}, or `{AUTO}`")
+    return int(clusters)
 
 
 def _shape(shape: str, brokers: int, fanout: int) -> Topology:

@@ -204,12 +204,16 @@ def restart(
     change_network(request, options)
 
 
-async def all_brokers(at: str, secret: str) -> list[str]:
+async def running_network(at: str, secret: str) -> NetworkView:
     async with _coordinator(at, secret) as server:
         view = await server.call(network_api.NETWORK, Nothing())
     if not view.brokers:
         raise UsageError(f"the coordinator at {at} knows no broker")
-    return [broker.broker for broker in view.brokers]
+    return view
+
+
+async def all_brokers(at: str, secret: str) -> list[str]:
+    return [broker.broker for broker in (await running_network(at, secret)).brokers]
 
 
 @network.command()

@@ -54,6 +54,8 @@ def view_lines(view: NetworkView) -> Iterator[str]:
         yield f"missing: {text}"
     if view.autoscale:
         yield f"autoscale: {view.autoscale}"
+    if view.clusters:
+        yield f"clusters: {view.clusters}"
     if view.change is not None:
         yield f"change {view.change.number} ({_what(view.change)}) is {view.change.state.value}"
         yield from _step_lines(view.change)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Protocol
 
 import typer
@@ -17,13 +18,17 @@ from godwit.testing.overlay_shapes import ANY, check_is_live, check_is_tree, has
 from godwit.testing.random_balancing import random_balancing
 from godwit.testing.random_membership import random_membership
 from godwit.testing.random_moves import random_moves
-from godwit.testing.random_reshaping import random_overlay_changes, random_reshaping
+from godwit.testing.random_reshaping import (
+    random_delta_moves,
+    random_overlay_changes,
+    random_reshaping,
+)
 from godwit.testing.random_runs import random_run
 from godwit.testing.random_steering import random_steering
 from godwit.testing.storms.balancing_storm import balancing_storm
 from godwit.testing.storms.cluster_storm import cluster_storm
 from godwit.testing.storms.kill_storm import kill_storm
-from godwit.testing.storms.overlay_storm import overlay_storm
+from godwit.testing.storms.overlay_storm import delta_move_storm, overlay_storm
 from godwit.testing.storms.plan_storm import plan_storm
 from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
@@ -74,29 +79,29 @@ def _scenario(
     return lambda seed: balancing_storm(seed) if seed % 2 else random_balancing(seed)
 
 
+def _every_other(
+    live: Callable[[int], RandomScenario], simulated: Callable[[int], RandomScenario]
+) -> Callable[[int], RandomScenario]:
+    """Every other run has live brokers, which crash."""
+    logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
+    return lambda seed: live(seed) if seed % 2 else simulated(seed)
+
+
 def _changing(*, faults: bool) -> Callable[[int], RandomScenario]:
     if not faults:
         return random_overlay_changes
-    logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
-
-    def run(seed: int) -> RandomScenario:
-        """Every other run has live brokers, which crash."""
-        return overlay_storm(seed) if seed % 2 else random_overlay_changes(seed, faults=True)
-
-    return run
+    return _every_other(overlay_storm, partial(random_overlay_changes, faults=True))
 
 
 def _reshaping(strategy: Overlay, *, faults: bool) -> Callable[[int], RandomScenario]:
     check_is_tree(strategy, "--reshaping")
+    if is_mesh(strategy) and not faults:
+        return random_delta_moves
+    if is_mesh(strategy):
+        return _every_other(delta_move_storm, partial(random_delta_moves, faults=True))
     if not faults:
         return lambda seed: random_reshaping(seed, strategy)
-    logging.getLogger("godwit").setLevel(logging.ERROR)  # Failures are part of the run.
-
-    def run(seed: int) -> RandomScenario:
-        """Every other run has live brokers, which crash."""
-        return reshaping_storm(seed) if seed % 2 else random_reshaping(seed, strategy, faults=True)
-
-    return run
+    return _every_other(reshaping_storm, lambda seed: random_reshaping(seed, strategy, faults=True))
 
 
 def replay(
@@ -146,7 +151,10 @@ def replay(
         plans=plans,
         faults=faults,
     )
-    seeds = range(seed, seed + 1 if until is None else until)
+    _run_all(scenario, range(seed, seed + 1 if until is None else until))
+
+
+def _run_all(scenario: Callable[[int], RandomScenario], seeds: range) -> None:
     flawed = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         for each in progress.track(seeds, description="random overlays"):

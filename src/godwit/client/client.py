@@ -154,6 +154,7 @@ class Client:
             await self.broker_connection.open(self._connect_s)
         except BaseException:
             self._state = _State.CLOSED
+            self._end_all()
             raise
         self._check_not_closed()  # Another task may have closed it meanwhile.
         self._state = _State.OPEN
@@ -197,6 +198,7 @@ class Client:
         if self._state is not _State.CLOSED:
             self._state = _State.CLOSED
             await self.broker_connection.close()
+            self._end_all()
         elif self._ended is not None and self.session.unacknowledged and not self._has_told_loss:
             self._has_told_loss = True
             raise copy(self._ended)
@@ -263,7 +265,7 @@ class Client:
 
     # -- the network ---------------------------------------------------------------------------
 
-    async def ready(self, *, timeout_s: float | None = None) -> None:
+    async def ready(self, timeout_s: float | None = None) -> None:
         """Wait until the network is complete: all configured links are up, and have told all.
 
         Raises NotReadyError after `timeout_s`; its `missing` names the brokers that are not there.

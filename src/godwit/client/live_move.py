@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from godwit.client.broker_connection import BrokerConnection, BrokerPlace
 from godwit.client.dispatch import EVENTS_WAITING_MAX
@@ -30,6 +31,7 @@ from godwit.content.messages import (
     Publication,
     Refusal,
     SubscriptionInEffect,
+    Sweep,
 )
 from godwit.errors import RefusedError, StayedError, TakenOverError, UnreachableError
 from godwit.migration.move import Hand, Move, Order, Phase, ToNew, ToOld
@@ -245,6 +247,8 @@ class LiveMove:
                     session.advertise_again(advertisement)
                 case ToOld(message=message):
                     session.put(message)
+                case ToNew(message=Sweep() as sweep):
+                    self._new.endpoint.put(replace(sweep, age_s=_now_s() - self._start_s))
                 case ToNew(message=message):
                     self._new.endpoint.put(message)
                 case Hand(publication=publication, hops=hops):

@@ -115,10 +115,8 @@ NO_MARKS: tuple[Mark, ...] = ()
 
 @final
 class Publication(Wired, frozen=True, kw_only=True, tag=7):
-    """One event.  It carries no address: its content is its address.
-
-    (`incarnation_of`, `sequence`) is its identity.  Brokers forward it unchanged; what changes from
-    hop to hop is beside it, in `Received` and `Send`.
+    """One event, addressed by its content alone.  Brokers forward it unchanged; what changes from
+    hop to hop is beside it, in `Received` and `Send`.  (`incarnation_of`, `sequence`) identify it.
     """
 
     publisher: str
@@ -190,6 +188,9 @@ class Sweep(Wired, frozen=True, kw_only=True, tag=14):
 
     origin: ShortText = ""
     """In clusters: the broker that answers; empty in a question."""
+
+    age_s: float = 0.0
+    """How long ago the client had begun to move when it sent this."""
 
 
 @final

@@ -24,6 +24,9 @@ allocating.py           a plan of the allocator as a change
 planned_moves.py        clients move where a plan has them
 autoscale_rule.py       when a plan is carried out without being asked for
 autoscaling.py          gathers, plans and applies, if that is switched on
+cluster_membership.py   brokers join clusters, and leave them
+cluster_rule.py         when another number of clusters is better
+cluster_tuning.py       measures that, and changes it, if the network file leaves it open
 reshaping_step.py       ... and by epochs, if the tree changes
 paced_moves.py          clients are moved at a limited rate
 moving_clients.py       asks brokers to move them

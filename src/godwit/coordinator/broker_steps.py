@@ -166,7 +166,8 @@ class BrokerSteps:
                     raise GodwitError(f"broker {broker} cannot leave: {says}")
             elif account is not None:
                 epoch = max(each.epoch for _, each in self._core.accounts.values())
-                if account.is_ready and account.epoch >= epoch and len(account.links) <= 1:
+                is_aside = account.clusters is not None or len(account.links) <= 1
+                if account.is_ready and account.epoch >= epoch and is_aside:
                     return
             if time.monotonic() - began_s > within_s:
                 raise GodwitError(f"broker {broker} is not an empty leaf after {within_s:g} s")

@@ -30,6 +30,7 @@ from godwit.coordinator.allocating import (
 from godwit.coordinator.change_rules import Circumstances, check_change
 from godwit.coordinator.change_targets import loads_after, loads_of
 from godwit.coordinator.changes import steps_of, text_of
+from godwit.coordinator.cluster_membership import MEMBERSHIP, cluster_steps, present_clusters
 from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.ordering import ACCOUNT_S, Ordering
 from godwit.http.errors import RestError
@@ -45,6 +46,9 @@ def steps_for(request: ChangeRequest, now: Circumstances) -> list[ChangeStep]:
     if request.kind is ChangeKind.ALLOCATE:
         return allocation_steps(request, now)
     steps = steps_of(request)
+    clusters = present_clusters(now.accounts)
+    if clusters is not None and request.kind in MEMBERSHIP:
+        return cluster_steps(request, clusters, steps)
     if request.kind is ChangeKind.JOIN and any(each.epoch for each in now.accounts.values()):
         # The links are not those of the files any more: the new broker is part of the next epoch.
         members = [*sorted(now.live), *request.brokers]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from godwit.api.network_api import Authority, BrokerAccount, ChangeKind, ChangeRequest
+from godwit.coordinator.cluster_membership import present_clusters
 from godwit.errors import UsageError
 from godwit.http.errors import RestError
 from godwit.migration.reshaping import shape_of
@@ -165,6 +166,10 @@ def _check_single(request: ChangeRequest) -> None:
 
 def _check_leaf(name: str, now: Circumstances) -> None:
     links = sorted(link.neighbour for link in now.accounts[name].links)
+    if now.accounts[name].clusters is not None:
+        if len(now.live) > 1:
+            return  # It is moved aside before it goes.
+        raise RestError(CONFLICT, f"broker {name} is the last one", where="brokers")
     if len(links) > 1:
         raise RestError(
             CONFLICT,
@@ -214,6 +219,11 @@ def _check_join(request: ChangeRequest, now: Circumstances) -> None:
     _check_known(request.link, now, where="link")
     if request.link not in now.live:
         raise RestError(CONFLICT, f"broker {request.link} is silent", where="link")
+    clusters = present_clusters(now.accounts)
+    if clusters is not None:
+        if silent := sorted(set(clusters.brokers) - now.live):
+            raise RestError(CONFLICT, f"brokers are silent: {', '.join(silent)}", where="brokers")
+        return
     has_epochs = any(account.epoch for account in now.accounts.values())
     if has_epochs and not topology(sorted(now.live), now.links).is_tree:
         text = "a link of the network is not up, or a broker is not part of it: network show"

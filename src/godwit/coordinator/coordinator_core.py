@@ -68,6 +68,8 @@ class Coordinator:
         self.accounts: dict[str, tuple[float, BrokerAccount]] = {}
         """What each broker says about itself, with the time of its arrival."""
         self.autoscale_says = "" if settings.autoscale is None else "no decision yet"
+        self.clusters_say = ""
+        """Why their number is as it is, if this coordinator chooses it."""
         self.startable: dict[str, float] = {}
         """Brokers that a supervisor can start, with the time when it has said so."""
         self.registry = Registry(
@@ -189,7 +191,9 @@ class Coordinator:
             change=self.changes.current,
             authority=self.authority,
         )
-        return msgspec.structs.replace(view, autoscale=self.autoscale_says)
+        return msgspec.structs.replace(
+            view, autoscale=self.autoscale_says, clusters=self.clusters_say
+        )
 
     # -- balancing -----------------------------------------------------------------------------
 
@@ -300,6 +304,12 @@ class Coordinator:
         return coordinator_api.LastPlan(
             self._looked_s, says, waits_for, plan, moves, _counted(moves)
         )
+
+    def reject(
+        self, rejected: coordinator_api.RejectedMove, now_s: float
+    ) -> coordinator_api.MoveRecord:
+        because = rejected.reason or "rejected by an operator"
+        return self.rounds.reject(rejected.number, because, now_s)
 
     def moves(self, which: coordinator_api.WhichMoves) -> coordinator_api.Moves:
         every = self.memory.moves

@@ -65,7 +65,7 @@ class Newcomers:
         others = [a for name, (_, a) in self._core.accounts.items() if name != account.broker]
         epoch = max((each.epoch for each in others), default=0)
         linked = {each.neighbour for each in account.links if each.status == "up"}
-        if not epoch:
+        if not epoch and not any(each.clusters for each in others):
             if account.is_ready and (linked if link is None else link in linked):
                 return True
             if link is not None or after_s < LINK_ITSELF_S:

@@ -103,8 +103,8 @@ class ReshapingStep:
             _next_epoch(found),
             {broker: accounts[broker][1].url for broker in brokers},
             follows=max(used, default=0),
-            overlay="" if step.members else request.overlay,
-            settings=None if step.members else request.settings,
+            overlay=step.overlay if step.members else request.overlay,
+            settings=step.settings if step.members else request.settings,
         )
         # Each attempt has a name of its own: a broker may have kept something of the one before.
         return ReshapingRecord(change=f"change-{change.number}/{shape.epoch}", shape=shape)

@@ -26,6 +26,8 @@ from godwit.coordinator.broker_calls import BrokerCalls
 from godwit.coordinator.broker_records import Change
 from godwit.coordinator.change_requests import ChangeRequests
 from godwit.coordinator.change_runner import ChangeRunner
+from godwit.coordinator.cluster_rule import ClusterTuningSettings
+from godwit.coordinator.cluster_tuning import ClusterTuner
 from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.coordinator_metrics import CoordinatorCollector
 from godwit.coordinator.deciding import BalancingDecision, decide
@@ -82,6 +84,9 @@ class CoordinatorServer:
                 self.core, self._requests.begin, self.settings.autoscale, self.settings.secret
             )
             working.append(asyncio.create_task(scaler.run()))
+        tuning = self.settings.clusters or ClusterTuningSettings()
+        tuner = ClusterTuner(self.core, self._requests.begin, tuning)
+        working.append(asyncio.create_task(tuner.run()))
         self._stack.push_async_callback(self._stop, working)
         log.info("answering", extra={"url": self.url, "brokers": len(self.core.memory.brokers)})
         return self
@@ -145,6 +150,7 @@ class CoordinatorServer:
                 served(coordinator_api.BROKERS, at_once(brokers)),
                 served(coordinator_api.PLAN, at_once(plan)),
                 served(coordinator_api.MOVES, at_once(core.moves)),
+                served(coordinator_api.REJECT_MOVE, at_once(now(core.reject))),
                 *self._requests.operations(),
             ],
             title="Godwit coordinator",

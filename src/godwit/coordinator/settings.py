@@ -19,6 +19,7 @@ from godwit.api import dashboard_api
 from godwit.api.coordinator_api import LISTEN
 from godwit.config import read
 from godwit.coordinator.autoscale_rule import AutoscaleSettings
+from godwit.coordinator.cluster_rule import ClusterTuningSettings
 from godwit.errors import UsageError
 from godwit.policies.staged.initial import Placement
 from godwit.policies.staged.planning import BalancingThresholds, Shuffle, Strategy
@@ -93,6 +94,9 @@ class CoordinatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     autoscale: AutoscaleSettings | None = None
     """Gather, plan and apply by itself: brokers start and stop with the load.  Off by default."""
+
+    clusters: ClusterTuningSettings | None = None
+    """For networks with `clusters = "auto"`: when their number changes; usually as it is there."""
 
     def __post_init__(self) -> None:
         address(self.listen)

@@ -56,12 +56,27 @@ def openapi(operations: Described, *, title: str) -> dict[str, Any]:
         else:
             entry["requestBody"] = {"required": True, "content": _json(asked)}
         paths.setdefault(each.path, {})[each.method.lower()] = entry
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": title, "version": VERSION},
-        "paths": paths,
-        "components": {"schemas": components},
-    }
+    document: dict[str, Any] = _with_portable_patterns(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": title, "version": VERSION},
+            "paths": paths,
+            "components": {"schemas": components},
+        }
+    )
+    return document
+
+
+def _with_portable_patterns(part: Any) -> Any:
+    """Patterns as OpenAPI has them, in ECMA-262: it has another end of text, and other letters."""
+    if isinstance(part, list):
+        return [_with_portable_patterns(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    made = {key: _with_portable_patterns(value) for key, value in part.items()}
+    if isinstance(pattern := made.get("pattern"), str):
+        made["pattern"] = pattern.replace(r"\Z", "$").replace(r"\w", r"\p{L}\p{N}_")
+    return made
 
 
 def _ids(operations: Described) -> dict[str, str]:

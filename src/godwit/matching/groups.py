@@ -126,15 +126,23 @@ class Group(Generic[K]):
 class Schema(Generic[K]):
     """The groups that fix the same attributes, by the values they fix them to."""
 
-    __slots__ = ("_attributes", "_is_plain", "_tells_booleans", "groups", "only", "signature")
+    __slots__ = (
+        "_attributes", "_is_plain", "_tells_booleans", "groups", "only", "pair", "signature",
+    )  # fmt: skip
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.groups: dict[tuple[object, ...], Group[K]] = {}
         self._attributes = signature[0]
-        is_one = len(signature[0]) == 1 and signature[1] is None
-        self.only = signature[0][0] if is_one else None
+        self.only: str | None = None
         """The attribute, if groups are found by its value alone, as it is in the record."""
+        self.pair: tuple[str, str] | None = None
+        """The attributes, if groups are found by the values of two, as they are in the record."""
+        match signature:
+            case ((only,), None):
+                self.only = only
+            case ((first, second), None):
+                self.pair = first, second
         # Only groups for 0, 1 or a boolean can be confused.  Without them the values of a record
         # need no `hash_key`, and a look-up takes half the time.
         self._tells_booleans = False
@@ -151,7 +159,7 @@ class Schema(Generic[K]):
             if any(value in (0, 1) for value in values):
                 self._tells_booleans = True
                 self._is_plain = False
-                self.only = None
+                self.only = self.pair = None
         return group
 
     def find(self, record: Record) -> Group[K] | None:

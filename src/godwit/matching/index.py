@@ -105,10 +105,14 @@ class MatchingIndex(Generic[K]):
     def key_lists(self, record: Record) -> Found[K]:
         """The keys of `match` in the index's own lists: do not change them."""
         found: Found[K] = []
+        get = record.get
         for schema in self._schemas.values():
-            # Most schemas have one attribute; the call of `find` would take longer than the search.
+            # Most schemas have one attribute or two; calling `find` would take longer than it does.
             if (only := schema.only) is not None:
-                group = schema.groups.get((record.get(only),))
+                group = schema.groups.get((get(only),))
+            elif (pair := schema.pair) is not None:
+                first, second = pair
+                group = schema.groups.get((get(first), get(second)))
             else:
                 group = schema.find(record)
             if group is None:

@@ -42,6 +42,8 @@ M1  Before the sweep the old broker counts.  From then on both have everything: 
     either is handed on.
 M2  The other one may have copies of that: the client drops what is not new by its sequence
     number, and its own publications, also after the move.
+M3  A broker that has failed since the move began discards the sweep, and the client stays: what the
+    sweep has to follow may be on its way again, behind it (runtime/node_recovery.py).
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ def overlay(name: str, known: Mapping[str, Overlay] = OVERLAYS) -> Overlay:
 
 
 def make_router(place: Place, make: Overlay) -> Routing:
-    """The router of one broker; it can be given another shape, unless it is steered."""
+    """The router of one broker; it can be given another shape, unless it has lanes of its own."""
     routing = make(place)
-    return routing if isinstance(routing, Steerable) else EpochRouting(place, make, overlay)
+    has_own_lanes = isinstance(routing, Steerable | DhtRouting)  # Else a lane is an epoch.
+    return routing if has_own_lanes else EpochRouting(place, make, overlay)

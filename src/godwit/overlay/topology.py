@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -122,3 +122,38 @@ def random_tree(brokers: int, random: Random) -> Topology:
 def _names(count: int) -> list[str]:
     digits = len(str(count))
     return [f"B{number:0{digits}d}" for number in range(1, count + 1)]
+
+
+def cycle_of(brokers: Iterable[str], links: Iterable[tuple[str, str]]) -> list[str]:
+    """The brokers of a cycle, from one of them back to it; none if the links are a forest.
+
+    Links to others, which are not among these brokers, are left out.
+    """
+    root = {broker: broker for broker in brokers}
+    linked: dict[str, list[str]] = {broker: [] for broker in root}
+
+    def root_of(broker: str) -> str:
+        while root[broker] != broker:
+            broker = root[broker]
+        return broker
+
+    for broker, link in links:
+        if link not in root:
+            continue
+        a, b = root_of(broker), root_of(link)
+        if a == b:
+            return [*_way(linked, broker, link), broker]
+        root[a] = b
+        linked[broker].append(link)
+        linked[link].append(broker)
+    return []
+
+
+def _way(linked: Mapping[str, Sequence[str]], source: str, target: str) -> list[str]:
+    """The brokers from one to the other, which are linked."""
+    ways = [[source]]
+    for way in ways:
+        if way[-1] == target:
+            return way
+        ways += [[*way, each] for each in linked[way[-1]] if each not in way[-2:]]
+    raise AssertionError("they are not linked")

@@ -21,6 +21,8 @@ from godwit.errors import UsageError
 
 #: The thesis's default.
 LENGTH = 1_280
+#: Longer vectors would not fit into a letter to a neighbour with room to spare.
+LENGTH_MAX = 1_048_576
 #: Bits in a word of `of_words`.
 WORD_BITS = 64
 

@@ -30,11 +30,21 @@ def url_address(url: str) -> tuple[str, int]:
 
 def separate(urls: Iterable[str | Iterable[str]]) -> list[str]:
     """Addresses one by one: each text may have several, separated by commas."""
-    texts = [text for url in urls for text in ([url] if isinstance(url, str) else url)]
+    texts = []
+    for url in urls:
+        several = [url] if isinstance(url, str) or not isinstance(url, Iterable) else url
+        texts += [_text(each) for each in several]
     found = [each.strip() for text in texts for each in text.split(",")]
     if not found:
         raise UsageError("there is no address: write godwit://HOST:PORT, or several")
     return list(dict.fromkeys(found))
+
+
+def _text(url: object) -> str:
+    if not isinstance(url, str):
+        kind = type(url).__name__
+        raise UsageError(f"an address is text, godwit://HOST:PORT, not of type {kind}")
+    return url
 
 
 def why(error: OSError) -> str:

@@ -25,7 +25,7 @@ class ProtocolVersion(NamedTuple):
 
 
 #: What this release speaks.
-PROTOCOL = ProtocolVersion(1, 4)
+PROTOCOL = ProtocolVersion(1, 5)
 
 
 def check_version(peer: ProtocolVersion) -> None:

@@ -131,4 +131,7 @@ class Admission:
         self._node.names.hang_up(self.connection)
         if broke_rules:
             self._node.refused += 1
-            log.warning("refused", extra={"peer": self.connection.peer_address, "reason": reason})
+            # A broker that stops refuses all callers, which then try another one: as expected.
+            level = logging.INFO if self._node.is_stopping else logging.WARNING
+            extra = {"peer": self.connection.peer_address, "reason": reason}
+            log.log(level, "refused", extra=extra)

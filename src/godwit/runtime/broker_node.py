@@ -206,6 +206,8 @@ class BrokerNode:
         if source.is_pending:
             raise PeerError(EARLY)
         recovery = self.recovery.held
+        if isinstance(message, Sweep) and self.recovery.outdates(message):
+            return  # The client stays where it is.
         if recovery is not None and isinstance(message, Sweep | Last):
             recovery.hold(source, (message, hops, body))
             return

@@ -4,7 +4,7 @@ O1  An order is obeyed only with an authority that is not below the highest one 
     coordinators with the same number, the first one seen, and of its runs the latest.
 O2  A broker that has a coordinator obeys nothing before that has told its authority, for a while:
     a restart does not make it forget who is in charge.
-O3  A broker leaves only if it has no client and at most one link.
+O3  A broker leaves only if it has no client and at most one link; in clusters, if it has no mate.
 O4  `restart` and `leave` are for one run of the broker: repeated, they do nothing more.
 """
 
@@ -15,21 +15,24 @@ import logging
 import math
 import os
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from godwit.api.network_api import (
     Authority,
     BrokerAccount,
     ClientNames,
+    ClusterAccount,
     Command,
     LinkView,
     Order,
 )
-from godwit.broker.stimuli import LocalClient
+from godwit.broker.routing import in_use
+from godwit.broker.stimuli import LinkKind, LocalClient
 from godwit.http.errors import RestError
+from godwit.overlay.clusters.cluster_routing import ClusterRouting
 from godwit.runtime.broker_node import BrokerNode
-from godwit.runtime.port import Port
+from godwit.runtime.port import LinkPort, Port
 from godwit.sharing.gateway import Gateway
 
 log = logging.getLogger("godwit.orders")
@@ -56,6 +59,8 @@ class BrokerOrders:
         self.start = secrets.token_hex(6)
         self.http_url: str | None = None
         self.is_supervised = False
+        self.finds_clusters = False
+        """The coordinator may change the number of clusters."""
         self.because = ""
         """Why the broker is being drained."""
         self.authority: Authority | None = None
@@ -93,6 +98,7 @@ class BrokerOrders:
             http_sessions=self._gateway.sessions,
             clients_max=node.limits.connections_max,
             links=self._links(),
+            soft_links=self._soft_links(),
             awaited=sorted({each.name for each in node.epochs.expected if each not in node.ports}),
             missing=[str(missing) for missing in node.links.missing],
             publishers=sum(p.traffic.has_published for p in ports if _is_client(p)),
@@ -111,24 +117,53 @@ class BrokerOrders:
             output_utilisation=_finite(load.output_utilisation),
             matching_delay_s=_finite(load.matching_delay_s),
             epoch=node.epochs.status.epoch,
+            clusters=self._clusters(),
             authority=self.authority,
+        )
+
+    def _clusters(self) -> ClusterAccount | None:
+        used = in_use(self.node.broker.routing)
+        if not isinstance(used, ClusterRouting):
+            return None
+        structure, counts = used.structure, used.cluster_counts
+        return ClusterAccount(
+            brokers=list(structure.brokers),
+            clusters=len(structure.clusters),
+            finds_clusters=self.finds_clusters,
+            published=counts.published,
+            reached=counts.reached,
+            sent=counts.sent,
+            standing=counts.standing,
         )
 
     def _links(self) -> list[LinkView]:
         """Each with what was sent over it, in all lanes."""
-        sent: Counter[str] = Counter()
-        for port in self.node.ports.values():
-            if not _is_client(port):
-                sent[port.hop.name] += port.traffic.last_bytes_out
-        window_s = self.node.meters.window_s
+        sent, kinds = self._sent()
         return sorted(
             LinkView(
                 end.neighbour,
                 end.status.name.lower().replace("_", " "),
-                sent[end.neighbour] / window_s,
+                sent[end.neighbour],
+                kinds.get(end.neighbour, LinkKind.PRIMARY).value,
             )
             for end in self.node.links.own
         )
+
+    def _soft_links(self) -> list[LinkView]:
+        sent, kinds = self._sent()
+        own = {end.neighbour for end in self.node.links.own}
+        soft = [name for name, kind in kinds.items() if kind is LinkKind.SOFT and name not in own]
+        return sorted(LinkView(name, "up", sent[name], LinkKind.SOFT.value) for name in soft)
+
+    def _sent(self) -> tuple[dict[str, float], dict[str, LinkKind]]:
+        """Bytes per second to each neighbour, and the kind of its link."""
+        sent: defaultdict[str, float] = defaultdict(float)
+        kinds: dict[str, LinkKind] = {}
+        for port in self.node.ports.values():
+            if isinstance(port, LinkPort):
+                sent[port.hop.name] += port.traffic.last_bytes_out / self.node.meters.window_s
+                kinds[port.hop.name] = port.kind
+        return sent, kinds
 
     def clients(self) -> ClientNames:
         ports = [port for port in self.node.ports.values() if _is_client(port)]
@@ -209,12 +244,19 @@ class BrokerOrders:
         if names.connected or names.away:
             count = len(names.connected) + len(names.away)
             raise RestError(CONFLICT, f"broker {name} still has {count} clients: drain it first")
-        if self.node.broker.structure is not None:
-            reason = f"broker {name} is in a cluster, which it cannot leave while the network runs"
-            raise RestError(CONFLICT, reason)
+        used = in_use(self.node.broker.routing)
+        if isinstance(used, ClusterRouting):
+            if used.structure.mates(name):
+                reason = f"broker {name} has mates, which rely on it: let a coordinator order this"
+                raise RestError(CONFLICT, reason)
+            self._end_for_good(order)
+            return
         links = [end.neighbour for end in self.node.links.own]
         if len(links) > 1:
             raise RestError(CONFLICT, f"broker {name} links {', '.join(sorted(links))}: not a leaf")
+        self._end_for_good(order)
+
+    def _end_for_good(self, order: Order) -> None:
         self.drain(order.reason)
         self._end(order.command)
 

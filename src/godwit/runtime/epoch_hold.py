@@ -2,9 +2,12 @@
 
     of the next epoch     publications and sweeps, and whatever follows them on their link, until
                           the old epoch has drained (E3 in overlay/epochs/epoch_routing.py)
-    of a local publisher  what it publishes after the flip, until all before is acknowledged: should
+    of a local publisher  what is handled after the flip, until all before is acknowledged: should
                           this broker fail, the client sends those again, in the next epoch, and
                           later ones must not have been there before
+
+What waited at the flip because of another path (path_hold.py) was not handled before it.  It stays
+there until the gate of its client is open, in front of what has come later.
 
 What is held is not acknowledged: if this broker fails, it will be sent again.
 """
@@ -61,11 +64,15 @@ class EpochHold:
 
     # -- the flip ------------------------------------------------------------------------------
 
-    def gate(self, clients: Iterable[Port]) -> None:
-        """Local publications go to the next epoch now."""
-        for port in clients:
-            if port.stream.received > port.acknowledged:
-                self._gates[port] = port.stream.received
+    def gate(self, clients: Iterable[tuple[Port, int]]) -> None:
+        """Local publications go to the next epoch now; with each client: what waits of it."""
+        for port, waiting in clients:
+            handled = port.stream.received - waiting
+            if handled > port.acknowledged:
+                self._gates[port] = handled
+
+    def has_gate(self, source: Port) -> bool:
+        return source in self._gates
 
     def is_settled(self, port: Port) -> bool:
         """Whether all that a client published before the flip is acknowledged."""

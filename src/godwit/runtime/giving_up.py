@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from godwit.broker.routing import Routing
+from godwit.broker.routing import Routing, structure_of
 from godwit.broker.stimuli import LinkKind, Loss, Neighbour
 from godwit.runtime.port import LinkPort
 
@@ -19,7 +19,10 @@ def loss_of(port: LinkPort, routing: Routing, reason: str, *, for_good: bool) ->
 
     Nor is anything if a soft link is gone: what it did not deliver takes another way.
     """
+    structure = structure_of(routing)
     if port.kind is LinkKind.SOFT:
+        return None
+    if for_good and structure is not None and structure.is_leaving(port.hop.name):
         return None
     dropped = port.dropped()
     is_spare = for_good and not _is_relied_on(port.hop, routing)

@@ -233,9 +233,10 @@ class NodeEpochs:
         return lanes
 
     def on_flipped(self) -> None:
-        hold, ports = self._node.hold, self._node.ports.values()
+        node, hold = self._node, self._node.hold
         assert hold is not None
-        hold.gate(port for port in ports if isinstance(port.hop, LocalClient))
+        clients = [port for port in node.ports.values() if isinstance(port.hop, LocalClient)]
+        hold.gate((port, 0 if node.paths is None else node.paths.count(port)) for port in clients)
         asyncio.get_running_loop().call_soon(self._on_overlay)
 
     def _on_overlay(self) -> None:
@@ -258,6 +259,7 @@ class NodeEpochs:
         if self._node.hold is not None:
             self._node.hold.open_gate(port, self._node)
             self._end_hold()
+            self._node.read_paths()
 
     def _end_hold(self) -> None:
         node, epochs = self._node, self._node.broker.epochs

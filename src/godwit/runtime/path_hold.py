@@ -90,13 +90,20 @@ class PathHold:
     def _retry(self) -> None:
         """Hand over what need not wait any longer."""
         now_s = self._node.now_s()
+        if self._node.recovery.held is not None:
+            return  # What has come meanwhile would be in front.
         for source in self._held:
-            if source not in self._held:
-                continue  # Forgotten, because of one that was handed over before.
+            # It may be forgotten, because of one that was handed over before.
+            if source not in self._held or self._has_gate(source):
+                continue
             first = self._held.first(source)
             if isinstance(first, Publication) and self._paths.has_to_wait(first, source.hop, now_s):
                 continue
             self._held.hand_over(source, self._node)
+
+    def _has_gate(self, source: Port) -> bool:
+        """Whether it waits for the end of an epoch; what has come later does, too."""
+        return self._node.hold is not None and self._node.hold.has_gate(source)
 
 
 class Passing:

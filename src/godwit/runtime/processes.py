@@ -185,8 +185,7 @@ class Processes:
     async def join(self, broker: BrokerSettings) -> None:
         """Start another broker, which dials its links, and wait until they are up."""
         broker = self._with_ports(broker)
-        brokers = [*self.network.broker, broker]
-        self.network = msgspec.structs.replace(self.network, broker=brokers)
+        self.network = _with_brokers(self.network, [*self.network.broker, broker])
         self._file.write_text(dump_network(self.network))
         await self.start(broker.id)
 
@@ -205,7 +204,7 @@ class Processes:
         ]
         if not brokers:
             return
-        self.network = msgspec.structs.replace(self.network, broker=brokers)
+        self.network = _with_brokers(self.network, brokers)
         self._file.write_text(dump_network(self.network))
 
     async def first_end(self) -> str:
@@ -270,6 +269,17 @@ async def ended(process: AnyProcess) -> int:
         return await process.wait()
     finally:
         let_go(process)
+
+
+def _with_brokers(network: NetworkSettings, brokers: list[BrokerSettings]) -> NetworkSettings:
+    """The network of these brokers; in clusters their links follow anew."""
+    if network.clusters is None:
+        return msgspec.structs.replace(network, broker=brokers)
+    brokers = [msgspec.structs.replace(each, links=[]) for each in brokers]
+    clusters = network.clusters
+    if isinstance(clusters, int):
+        clusters = min(clusters, len(brokers))
+    return msgspec.structs.replace(network, broker=brokers, clusters=clusters)
 
 
 def let_go(process: AnyProcess) -> None:

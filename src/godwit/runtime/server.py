@@ -77,6 +77,7 @@ class BrokerServer:
             forget=self._forget,
             has_coordinator=network.service_url("coordinator") is not None,
         )
+        self.orders.finds_clusters = network.finds_clusters
         self.node.on_link_effect = self._on_link_effect
         self.diallers = [
             self._dialler(link, network.dialled_address(link)) for link in settings.links

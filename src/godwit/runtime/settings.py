@@ -38,10 +38,9 @@ and at the top, if they run elsewhere: `datacluster` and `coordinator`, each htt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -52,9 +51,15 @@ from godwit.content.geography import GeoPoint
 from godwit.distribution import install_hint
 from godwit.errors import UsageError
 from godwit.overlay import overlay as overlay_named
-from godwit.overlay.clusters.cluster_structure import cluster_settings, dialled_links
+from godwit.overlay.clusters.cluster_structure import (
+    AUTO,
+    ClusterNumber,
+    cluster_settings,
+    dialled_links,
+    first_number,
+)
 from godwit.overlay.mesh.mesh_settings import MeshSettings
-from godwit.overlay.topology import Topology, topology
+from godwit.overlay.topology import Topology, cycle_of, topology
 from godwit.policies.allocation.cbc_settings import ProfilingSettings
 from godwit.policies.offload.peer import check_peer
 from godwit.policies.offload.settings import BalancingSettings
@@ -180,8 +185,10 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 #: The overlay whose links follow from the number of clusters, and the one with soft links.
 CLUSTERS, MESH = "clusters", "mesh"
 
-#: The settings of a service, which checks them itself.
-Table = dict[Annotated[str, msgspec.Meta(pattern=r"^\w+\Z")], str | int | float | bool]
+_Key = Annotated[str, msgspec.Meta(pattern=r"^\w+\Z")]
+_Plain = str | int | float | bool
+#: The settings of a service, which checks them itself, with tables in them.
+Table = dict[_Key, _Plain | dict[_Key, _Plain]]
 
 #: Default addresses of services.
 LISTENS = {"datacluster": datacluster_api.LISTEN, "coordinator": coordinator_api.LISTEN}
@@ -210,8 +217,9 @@ class ServiceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     broker: Annotated[list[BrokerSettings], msgspec.Meta(min_length=1)]
     overlay: str = "tree"
-    clusters: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """How many clusters there are, if that is the overlay: brokers of the file in their order."""
+    clusters: Annotated[int, msgspec.Meta(ge=1)] | Literal["auto"] | None = None
+    """How many clusters there are, if that is the overlay: brokers of the file in their order.
+    With "auto" the coordinator finds out (coordinator/cluster_tuning.py)."""
 
     mesh: MeshSettings | None = None
     """How soft links are used, if that is the overlay (overlay/mesh/mesh_settings.py)."""
@@ -290,7 +298,17 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         """From which a broker finds its place in the overlay."""
         if self.overlay == MESH:
             return dict(msgspec.to_builtins(self.mesh or MeshSettings()))
-        return {} if self.clusters is None else cluster_settings(self._ids, self.clusters)
+        return {} if self.clusters is None else cluster_settings(self._ids, self._first_number)
+
+    @property
+    def _first_number(self) -> int:
+        assert self.clusters is not None
+        return first_number(self.clusters, len(self.broker))
+
+    @property
+    def finds_clusters(self) -> bool:
+        """Whether the coordinator finds out how many clusters are best."""
+        return self.clusters == AUTO
 
     def _link_clusters(self) -> None:
         """In clusters the links follow from the brokers and the number of clusters."""
@@ -302,7 +320,7 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         for table in ("placement", "balancing", "profiling"):
             if getattr(self, table) is not None:
                 raise UsageError(f'[{table}] needs `overlay = "tree"`')
-        dialled = dialled_links({each.id: each.links for each in self.broker}, self.clusters)
+        dialled = dialled_links({each.id: each.links for each in self.broker}, self._first_number)
         linked = [msgspec.structs.replace(each, links=dialled[each.id]) for each in self.broker]
         msgspec.structs.force_setattr(self, "broker", linked)
 
@@ -392,35 +410,7 @@ class NetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     @property
     def _cycle(self) -> list[str]:
         """The brokers of a cycle, from one of them back to it; none if the links are a forest."""
-        root = {broker.id: broker.id for broker in self.broker}
-        linked: dict[str, list[str]] = {id: [] for id in root}
-
-        def root_of(id: str) -> str:
-            while root[id] != id:
-                id = root[id]
-            return id
-
-        for broker in self.broker:
-            for link in broker.links:
-                if link not in root:
-                    continue  # An address.
-                a, b = root_of(broker.id), root_of(link)
-                if a == b:
-                    return [*_way(linked, broker.id, link), broker.id]
-                root[a] = b
-                linked[broker.id].append(link)
-                linked[link].append(broker.id)
-        return []
-
-
-def _way(linked: Mapping[str, Sequence[str]], source: str, target: str) -> list[str]:
-    """The brokers from one to the other, which are linked."""
-    ways = [[source]]
-    for way in ways:
-        if way[-1] == target:
-            return way
-        ways += [[*way, each] for each in linked[way[-1]] if each not in way[-2:]]
-    raise AssertionError("they are not linked")
+        return cycle_of(self._ids, [(b.id, link) for b in self.broker for link in b.links])
 
 
 def _check_address(where: str, text: str) -> tuple[str, int]:
@@ -468,7 +458,7 @@ def dump_network(network: NetworkSettings) -> str:
 def network_of(
     topology: Topology,
     *,
-    clusters: int | None = None,
+    clusters: ClusterNumber | None = None,
     mesh: MeshSettings | None = None,
     host: str = "127.0.0.1",
     port: int = 0,

@@ -12,7 +12,8 @@ resources.py         the resources of a broker and of a link
 simulated_client.py  an application
 simulated_move.py    moves of a client
 homes.py             the connection of a client to a broker
-last_delivered.py    what its clients have received
+attached_clients.py  the clients of a broker; what arrives for them
+last_delivered.py    what they have received
 simulated_reshaping.py  changes the shape of the network
 simulated_hold.py    what a broker holds meanwhile
 broker_drain.py      empties a broker and lets it leave

@@ -6,7 +6,7 @@ Paper    Cluster-based pub/sub (document 003), section 3.2: m* from publications
 
     meter = ClusterLoadMeter(brokers)                   # or ClusterLoadMeter(brokers, part=filter)
     Simulator(..., observers=[meter])                   # any overlay, for some time
-    cluster_settings(brokers, meter.load.best_clusters) # the next run: `clusters = "auto"`
+    cluster_settings(brokers, meter.load.best_clusters) # the next run
 
 p   publications that brokers take from clients
 s   subscriptions of clients that were not withdrawn
@@ -14,7 +14,7 @@ r   of all brokers, those that deliver a publication to a client, mean over the 
 
 Departs  The paper says that statistics are available, not how.  A subscription is counted whole,
          also one that its broker would not send because another one covers it: s is an upper bound.
-Missing  The number does not change while a network runs: that needs epochs of clusters.
+         Live brokers count for themselves (coordinator/cluster_tuning.py).
 """
 
 from __future__ import annotations

@@ -33,12 +33,13 @@ class Home:
     @property
     def last_delivered(self) -> dict[str, int]:
         """By publisher, the sequence number up to which the client has all that it is owed."""
-        return self._node.last_delivered.of(self._client)
+        return self._node.clients.last_delivered.of(self._client)
 
     def send(self, message: Message) -> None:
         now_s = self._agenda.now_s
         received = Received(message, self._client)
-        self._agenda.plan(self._uplink.arrival_s(now_s), self._node.arrive, received, now_s)
+        arrives_s = self._uplink.arrival_s(now_s)
+        self._agenda.plan_arrival(arrives_s, self._node.arrive, received, now_s)
 
     def listen(
         self,
@@ -46,7 +47,7 @@ class Home:
         on_publication: Callable[[Publication, int], None] | None = None,
         marks: DeliveryMarks | None = None,
     ) -> None:
-        self._node.attach(self._client, on_notice, on_publication, marks)
+        self._node.clients.attach(self._client, on_notice, on_publication, marks)
 
     def arrive(self, source: str, session: str) -> None:
         """The client has completed its move from `source` to this broker."""
@@ -56,6 +57,6 @@ class Home:
 
     def leave(self) -> None:
         """Ignore what still comes, and end the session behind everything that was sent."""
-        self._node.depart(self._client)
+        self._node.clients.depart(self._client)
         at_s = self._uplink.end_s(self._agenda.now_s)
         self._agenda.plan(at_s, self._node.arrive_in_order, ClientLeft(self._client))

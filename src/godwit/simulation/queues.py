@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from godwit.broker.effects import Deliver, Notify, Send
 from godwit.broker.stimuli import (
@@ -14,7 +14,6 @@ from godwit.broker.stimuli import (
     EpochStimulus,
     LinkDown,
     LinkUp,
-    LocalClient,
     Neighbour,
     OperatorCommand,
     Pinged,
@@ -24,7 +23,6 @@ from godwit.broker.stimuli import (
 from godwit.content.messages import Message, Notice, Publication, size_bytes
 from godwit.simulation.wires import Wire
 
-T = TypeVar("T")
 #: What keeps its place behind messages, and takes the engine no time.
 InOrder: TypeAlias = ClientLeft | ClientArrived | LinkUp | LinkDown | EpochStimulus
 #: What a module waits for: behind the message in the engine, before all others.
@@ -79,15 +77,3 @@ def carried(effect: Outgoing | Received) -> Message | Notice:
     if isinstance(effect, Send | Received):
         return effect.message
     return effect.publication if isinstance(effect, Deliver) else effect.notice
-
-
-def set_or_forget(table: dict[LocalClient, T], client: LocalClient, value: T | None) -> None:
-    """The value of a client, or none."""
-    if value is None:
-        table.pop(client, None)
-    else:
-        table[client] = value
-
-
-def ignore(*_what: object) -> None:
-    """What still comes for a client that has left."""

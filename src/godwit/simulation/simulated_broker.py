@@ -25,7 +25,6 @@ from godwit.broker.stimuli import (
     ClientLeft,
     EpochStimulus,
     LinkDown,
-    LocalClient,
     Neighbour,
     OperatorCommand,
     Pinged,
@@ -33,11 +32,10 @@ from godwit.broker.stimuli import (
     Started,
     TimerFired,
 )
-from godwit.client.deliveries import DeliveryMarks
-from godwit.content.messages import Message, Notice, Publication, size_bytes
+from godwit.content.messages import Message, Publication, size_bytes
 from godwit.simulation.agenda import Agenda
 from godwit.simulation.arranging import Arranging
-from godwit.simulation.last_delivered import LastDelivered
+from godwit.simulation.attached_clients import AttachedClients
 from godwit.simulation.observers import DropReason, Observer, cares
 from godwit.simulation.queues import (
     COPIES_TOGETHER_S,
@@ -48,10 +46,8 @@ from godwit.simulation.queues import (
     Outgoing,
     Waiting,
     carried,
-    ignore,
     in_groups,
     outgoing_bytes,
-    set_or_forget,
 )
 from godwit.simulation.resources import BrokerResources
 from godwit.simulation.servers import Server, goes_first
@@ -64,11 +60,10 @@ class SimulatedBroker:
     # Slots, here and in Server: a message finds its broker out of the cache, and they are the
     # shorter way to what it needs.
     __slots__ = (
-        "_access", "_agenda", "_arranging", "_check", "_departing", "_engine", "_engine_bytes",
-        "_matching_delay_s", "_observer", "_output", "_paths", "_reads_delays",
-        "_resources", "_wants_matched", "broker", "clients", "has_left",
-        "hold", "is_up", "last_delivered", "marks", "movers", "name", "neighbours", "queued_bytes",
-        "queued_bytes_max",
+        "_access", "_agenda", "_arranging", "_check", "_engine", "_engine_bytes",
+        "_matching_delay_s", "_observer", "_output", "_paths", "_reads_delays", "_resources",
+        "_wants_matched", "broker", "clients", "has_left", "hold", "is_up", "name", "neighbours",
+        "queued_bytes", "queued_bytes_max",
     )  # fmt: skip
 
     def __init__(
@@ -93,13 +88,7 @@ class SimulatedBroker:
         self.is_up = True
         self.has_left = False
         self.neighbours: dict[Neighbour, NeighbourPort] = {}
-        self.clients: dict[LocalClient, Callable[[Notice], None]] = {}
-        self.movers: dict[LocalClient, Callable[[Publication, int], None]] = {}
-        """Clients that move: each takes its publications by itself."""
-        self.marks: dict[LocalClient, DeliveryMarks] = {}
-        """Clients that have moved here: each publication is checked for duplicates."""
-        self._departing: set[LocalClient] = set()
-        self.last_delivered = LastDelivered()
+        self.clients = AttachedClients(agenda, observer)
         self.queued_bytes = 0
         self.queued_bytes_max = 0
         self.hold = SimulatedHold()
@@ -200,8 +189,9 @@ class SimulatedBroker:
                 self._observer.on_dropped(self.name, received.message, DropReason.CRASHED)
         for effect, *_ in self._output.clear():
             self._observer.on_dropped(self.name, carried(effect), DropReason.CRASHED)
-        for unfinished, *_ in self._agenda.cancel(self._is_still_sending):
+        for unfinished in self._agenda.cancel(self._is_still_sending):
             self._observer.on_dropped(self.name, carried(unfinished), DropReason.CRASHED)
+        self.clients.last_delivered.stop_waiting()
         self.queued_bytes = 0
         self.hold.clear()
 
@@ -218,27 +208,6 @@ class SimulatedBroker:
     def perform(self, effects: Sequence[Effect]) -> None:
         """Perform effects that did not come from the broker: an operator asks for them."""
         self._perform(effects, self._agenda.now_s, 0)
-
-    def attach(
-        self,
-        client: LocalClient,
-        on_notice: Callable[[Notice], None],
-        on_publication: Callable[[Publication, int], None] | None,
-        marks: DeliveryMarks | None = None,
-    ) -> None:
-        """Without `on_publication`, publications go to the observers, many clients at a time.
-
-        Those that are not new by the client's `marks` do not.
-        """
-        self._departing.discard(client)
-        self.clients[client] = on_notice
-        set_or_forget(self.movers, client, on_publication)
-        set_or_forget(self.marks, client, marks)
-
-    def depart(self, client: LocalClient) -> None:
-        """Deliver nothing more to a client; its session ends with `ClientLeft`."""
-        self.attach(client, ignore, ignore)
-        self._departing.add(client)
 
     # -- input queue, matching engine ----------------------------------------------------------
 
@@ -340,11 +309,8 @@ class SimulatedBroker:
     def _stimulate(self, stimulus: Started | Aside | InOrder) -> None:
         """Handle a stimulus that is not a message: it takes no time."""
         now_s = self._agenda.now_s
-        if isinstance(stimulus, ClientLeft):
-            if stimulus.client not in self._departing:
-                return  # It has come back.
-            self._departing.remove(stimulus.client)
-            del self.clients[stimulus.client]  # Not of movers: copies may still be queued for it.
+        if isinstance(stimulus, ClientLeft) and not self.clients.has_left(stimulus.client):
+            return
         if isinstance(stimulus, EpochStimulus):
             effects = self.hold.change_epoch(self.broker, stimulus, now_s)
             self._read_paths()
@@ -433,22 +399,27 @@ class SimulatedBroker:
                 port = self.neighbours.get(effect.to)
                 if port is not None:  # Else the link was closed while the message waited.
                     received = Received(message, port.hop, effect.hops)
-                    agenda.plan(port.wire.arrival_s(departs_s), port.arrive, received, departs_s)
+                    arrives_s = port.wire.arrival_s(departs_s)
+                    agenda.plan_arrival(arrives_s, port.arrive, received, departs_s)
             elif type(effect) is Deliver:
                 copies = len(effect.to)
                 size = publication_bytes * copies
                 busy_s = size / bandwidth_bytes_s
                 departs_s = start_s + busy_s
-                if departs_s - start_s <= COPIES_TOGETHER_S:
-                    agenda.plan(self._access.arrival_s(departs_s), self._deliver, effect, departs_s)
-                else:
-                    for some, left_s in in_groups(effect, start_s, departs_s):
-                        agenda.plan(self._access.arrival_s(left_s), self._deliver, some, left_s)
+                last = effect
+                if departs_s - start_s > COPIES_TOGETHER_S:
+                    *groups, (last, _) = in_groups(effect, start_s, departs_s)
+                    for some, left_s in groups:
+                        arrives_s = self._access.arrival_s(left_s)
+                        agenda.plan_arrival(arrives_s, self.clients.deliver_group, some, left_s)
+                arrives_s = self._access.arrival_s(departs_s)
+                agenda.plan_arrival(arrives_s, self.clients.deliver, last, departs_s)
             elif type(effect) is Notify:
                 size = size_bytes(effect.notice)
                 busy_s = size / bandwidth_bytes_s
                 departs_s = start_s + busy_s
-                agenda.plan(self._access.arrival_s(departs_s), self._answer, effect, departs_s)
+                arrives_s = self._access.arrival_s(departs_s)
+                agenda.plan_arrival(arrives_s, self.clients.answer, effect, departs_s)
             else:
                 self._arranging.perform(effect, broker, ready_s)
                 continue
@@ -458,38 +429,19 @@ class SimulatedBroker:
             start_s = departs_s
         return start_s
 
-    def _answer(self, notify: Notify, _departed_s: float) -> None:
-        receive = self.clients.get(notify.to)
-        if receive is not None:  # Else the client has left.
-            receive(notify.notice)
-
-    def _deliver(self, deliver: Deliver, _departed_s: float) -> None:
-        publication, movers, marks = deliver.publication, self.movers, self.marks
-        self.last_delivered.add(deliver)
-        if movers or marks:
-            names = []
-            for client in deliver.to:
-                if client in movers:
-                    movers[client](publication, deliver.hops)
-                elif client not in marks or marks[client].is_new(publication):
-                    names.append(client.name)
-        else:
-            names = [client.name for client in deliver.to]
-        if names:
-            self._observer.on_delivered(names, publication, deliver.hops, self._agenda.now_s)
-
     def _occupy(self, size: int) -> None:
         self.queued_bytes += size
         self.queued_bytes_max = max(self.queued_bytes_max, self.queued_bytes)
 
-    def _is_still_sending(self, action: object, args: tuple[Any, ...]) -> bool:
+    def _is_still_sending(self, arrive: object, what: Any, departed_s: float) -> bool:
         """Whether this is the arrival of something that has not left this broker yet."""
-        if action in (self._answer, self._deliver):
-            return bool(args[1] > self._agenda.now_s)
+        if departed_s <= self._agenda.now_s:
+            return False
+        clients = self.clients
+        if arrive in (clients.answer, clients.deliver, clients.deliver_group):
+            return True
         for port in self.neighbours.values():
-            if action == port.arrive:
-                received, departs_s = args
-                hop = received.last_hop
-                is_ours = isinstance(hop, Neighbour) and hop.name == self.name
-                return bool(is_ours and departs_s > self._agenda.now_s)
+            if arrive == port.arrive:
+                hop = what.last_hop
+                return isinstance(hop, Neighbour) and hop.name == self.name
         return False

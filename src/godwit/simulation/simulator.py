@@ -89,6 +89,7 @@ class Simulator:
         """Of the links of this topology: the number of its epoch."""
         self._asked: set[tuple[str, str, int]] = set()
         """Brokers that wait for a link of the next epoch, the other broker, and the lane."""
+        self._hops: dict[Neighbour, Neighbour] = {}
         self.agenda = Agenda()
         self.clients: dict[str, SimulatedClient] = {}
         self._random = Random(seed)
@@ -313,6 +314,11 @@ class Simulator:
 
     def _connect(self, sender: str, to: str, lane: int) -> None:
         node = self.brokers[to]
-        wire, hop = Wire(self._link, self._random), Neighbour(sender, lane)
+        wire, hop = Wire(self._link, self._random), self._hop(sender, lane)
         port = NeighbourPort(wire, node.arrive, node.arrive_in_order, hop, node.acknowledge)
-        self.brokers[sender].neighbours[Neighbour(to, lane)] = port
+        self.brokers[sender].neighbours[self._hop(to, lane)] = port
+
+    def _hop(self, broker: str, lane: int) -> Neighbour:
+        """The same object each time: every message looks for one, and need not compare names."""
+        hop = Neighbour(broker, lane)
+        return self._hops.setdefault(hop, hop)

@@ -27,8 +27,9 @@ class Statistics(Observer):
         self.publications = 0
         self.moves = 0
         # Not Counters: those take several times as long to add one.
-        self._handled: defaultdict[tuple[str, type], int] = defaultdict(int)
-        """By broker and type of message."""
+        self._handled: defaultdict[type, defaultdict[str, int]]
+        self._handled = defaultdict(lambda: defaultdict(int))
+        """By type of message and broker."""
         self._deliveries_by_hops: defaultdict[int, int] = defaultdict(int)
         self.dropped: Counter[tuple[str, DropReason]] = Counter()
         self._delays_s = array("d")
@@ -36,21 +37,18 @@ class Statistics(Observer):
     @property
     def handled(self) -> int:
         """Messages matched by all brokers."""
-        return sum(self._handled.values())
+        return sum(sum(by_broker.values()) for by_broker in self._handled.values())
 
     @property
     def handled_by_broker(self) -> Counter[str]:
         found: Counter[str] = Counter()
-        for (broker, _), messages in self._handled.items():
-            found[broker] += messages
+        for by_broker in self._handled.values():
+            found.update(by_broker)
         return found
 
     @property
     def handled_by_kind(self) -> Counter[str]:
-        found: Counter[str] = Counter()
-        for (_, kind), messages in self._handled.items():
-            found[kind.__name__] += messages
-        return found
+        return Counter({kind.__name__: sum(by.values()) for kind, by in self._handled.items()})
 
     @property
     def deliveries_by_hops(self) -> Counter[int]:
@@ -61,7 +59,7 @@ class Statistics(Observer):
         return len(self._delays_s)
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
-        self._handled[broker, type(received.message)] += 1
+        self._handled[type(received.message)][broker] += 1
 
     def on_published(self, publication: Publication, now_s: float) -> None:
         self.publications += 1
@@ -71,7 +69,7 @@ class Statistics(Observer):
     ) -> None:
         copies = len(clients)
         self._deliveries_by_hops[hops] += copies
-        self._delays_s.extend([now_s - publication.accepted_s] * copies)
+        self._delays_s.fromlist([now_s - publication.accepted_s] * copies)
 
     def on_moved(
         self, client: str, source: str, target: str, took_s: float, paused_s: float, now_s: float

@@ -12,12 +12,14 @@ class Wire:
 
     __slots__ = (
         "_blocked_until_s", "_disturbed_until_s", "_extra_s", "_last_arrival_s", "_latency_s_min",
-        "_latency_s_tail", "_random", "_slow_until_s",
+        "_random", "_slow_until_s", "_tail_per_s",
     )  # fmt: skip
 
     def __init__(self, options: LinkOptions, random: Random) -> None:
         self._latency_s_min = options.latency_s_min
-        self._latency_s_tail = options.latency_s_mean - options.latency_s_min
+        tail_s = options.latency_s_mean - options.latency_s_min
+        self._tail_per_s = 1.0 / tail_s if tail_s else None
+        """The inverse of the mean of the tail, if there is one."""
         self._random = random
         self._last_arrival_s = 0.0
         self._blocked_until_s = 0.0
@@ -39,8 +41,8 @@ class Wire:
 
     def arrival_s(self, departs_s: float) -> float:
         arrival_s = departs_s + self._latency_s_min
-        if self._latency_s_tail:
-            arrival_s += self._random.expovariate(1.0 / self._latency_s_tail)
+        if self._tail_per_s is not None:
+            arrival_s += self._random.expovariate(self._tail_per_s)
         if departs_s < self._disturbed_until_s:
             if departs_s < self._slow_until_s:
                 arrival_s += self._extra_s

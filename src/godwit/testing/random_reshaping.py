@@ -8,6 +8,9 @@ if the tree had never changed.  Afterwards all tables are those of the last tree
 a tree, clusters or a mesh, also of the same kind.  Soft links of meshes change all the time.  Moves
 have a time limit there, as live ones have: a move that meets the end of an epoch may stay.
 
+`random_delta_moves` does the same in a mesh, whose brokers leave a neighbour for another one within
+delta, with all that is behind them.
+
 With `faults`, in a random phase: the coordinator crashes and is started again, or a change is given
 up, or a broker or link is slow, or the network is parted for a while.  Brokers do not crash here: a
 simulated broker has no peers that send again what it lost.
@@ -22,10 +25,12 @@ from math import inf
 from random import Random
 
 from godwit.broker.routing import Reshapable, in_use
+from godwit.migration.delta_moves import delta_moves
 from godwit.migration.reshaping import ReshapingStage
 from godwit.overlay import OVERLAYS, Overlay
 from godwit.overlay.clusters.cluster_structure import structure_of
 from godwit.overlay.epochs.epoch_phases import EpochPhase
+from godwit.overlay.mesh.mesh_routing import MeshRouting
 from godwit.overlay.topology import Topology, random_tree
 from godwit.overlay.tree.tree_routing import TreeRouting
 from godwit.simulation.faults import BrokerPause, Delay, Fault, Partition
@@ -90,6 +95,14 @@ def random_overlay_changes(seed: int, *, faults: bool = False) -> ReshapingRun:
     modules = soft_link_modules(seed, every_s=random.choice((0.5, 2.0)))
     started = OverlayShape(shape.topology, shape.settings, modules)
     return _run(seed, random, started, OVERLAYS[kind], _OverlayChanges, faults=faults)
+
+
+def random_delta_moves(seed: int, *, faults: bool = False) -> ReshapingRun:
+    """As `random_reshaping`, in a mesh: one broker after the other moves within delta."""
+    random = Random(f"delta moves {seed}")
+    tree = random_tree(random.randint(3, 10), random)
+    shape = shape_for(MeshRouting, tree, seed=random.randrange(2**32))
+    return _run(seed, random, shape, MeshRouting, _DeltaMoves, faults=faults)
 
 
 def _run(
@@ -288,6 +301,26 @@ class _OverlayChanges(_Changes):
             overlay=kind,
             settings=shape.settings,
         )
+
+
+class _DeltaMoves(_Changes):
+    moves_within_s = 30.0
+
+    def _reshape(self, change: str) -> SimulatedReshaping:
+        random, simulator = self._random, self._simulator
+        return reshape(
+            simulator,
+            after_delta_move(simulator.topology, simulator.settings["delta"], random),
+            change=change,
+            seed=random.randrange(2**32),
+            epoch=self._epoch,
+            request_s=10 ** random.uniform(-2.0, 0.3),
+        )
+
+
+def after_delta_move(tree: Topology, delta: int, random: Random) -> Topology:
+    """The tree after one of its brokers has left a neighbour for another one within delta."""
+    return random.choice(list(delta_moves(tree, delta))).apply(tree)
 
 
 def shuffled_tree(topology: Topology, random: Random) -> Topology:

@@ -10,6 +10,7 @@ that measure their load over time need its clocks as well: `clocks=True` lets `t
 from __future__ import annotations
 
 import asyncio
+import random
 import selectors
 import sys
 import time
@@ -50,8 +51,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super().call_exception_handler(context)
 
 
-def run_in_virtual_time(scenario: Coroutine[Any, Any, T], *, clocks: bool = False) -> T:
-    """The result of `scenario`, however long it sleeps; a callback that fails ends it."""
+def run_in_virtual_time(
+    scenario: Coroutine[Any, Any, T], *, seed: int | None = None, clocks: bool = False
+) -> T:
+    """The result of `scenario`, however long it sleeps; a callback that fails ends it.
+
+    With a `seed` it is always the same: back-off between connection attempts is drawn by `random`.
+    """
+    if seed is not None:
+        random.seed(seed)
     loop = VirtualTimeLoop()
     follow = _virtual_clocks(loop.time) if clocks else nullcontext()
     with asyncio.Runner(loop_factory=lambda: loop) as runner, follow:

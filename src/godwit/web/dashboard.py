@@ -1,33 +1,23 @@
 """The dashboard as a web application: the page, its operations and its streams.
 
-    async with Dashboard(directory).serve("127.0.0.1:7680") as url: ...
-
-D1  The page loads nothing from other hosts, and its policy (CSP) forbids it to.
-D2  Everything but the page itself is for callers on this machine, or with the network's secret.
-D3  A request must name this server by an address or as `localhost`: a page of another host that
-    makes its name point here (DNS rebinding) is refused.
+async with Dashboard(directory).serve("127.0.0.1:7680") as url: ...
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from ipaddress import ip_address
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import Response
 
 from godwit.api.dashboard_api import (
     ACT,
     ACTIVITY,
     CHANNELS_VIEW,
+    CLIENT_STORY,
     FILTERS,
     HISTORY,
     LAB,
@@ -41,36 +31,20 @@ from godwit.api.dashboard_api import (
     Overview,
     WhichHistory,
 )
-from godwit.errors import UsageError
-from godwit.http.application import application, is_local, json_response
-from godwit.http.errors import RestError, Trouble
 from godwit.http.operations import Nothing, Served, served
 from godwit.http.serving import serve
 from godwit.protocol.addresses import address
 from godwit.web.actions import Actions
+from godwit.web.client_stories import ClientStories
 from godwit.web.directory import Directory
 from godwit.web.gatherer import PERIOD_S, Gatherer
 from godwit.web.lab_views import lab_view
 from godwit.web.live_stories import LiveStories
+from godwit.web.page_serving import page_application
 from godwit.web.server_calls import ServerCalls
 from godwit.web.streams import event_response, page_stream
 from godwit.web.table_questions import TableQuestions
 from godwit.web.tails import Tails
-
-log = logging.getLogger("godwit.dashboard")
-
-STATIC = Path(__file__).parent / "static"
-KINDS = {
-    ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml",
-}  # fmt: skip
-HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self';"
-    " img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none';"
-    " frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
-FORBIDDEN = 403
 
 
 class Dashboard:
@@ -97,19 +71,11 @@ class Dashboard:
                 await asyncio.gather(gathering, return_exceptions=True)
 
     def application(self) -> Starlette:
-        app = application(
+        return page_application(
             self._operations(),
-            title="Godwit dashboard",
+            {"/api/stream": page_stream(self.gatherer), "/api/tail": self._tail},
             secret=self._directory.secret,
-            routes=[
-                Route("/api/stream", self._guarded(page_stream(self.gatherer))),
-                Route("/api/tail", self._guarded(self._tail)),
-                Route("/", _page),
-                Route("/static/{name}", _static),
-            ],
         )
-        app.add_middleware(_Headers)
-        return app
 
     def _operations(self) -> list[Served]:
         gatherer = self.gatherer
@@ -143,31 +109,9 @@ class Dashboard:
             served(MATCHES, self._tables.matches),
             served(ACT, self._actions.act),
             served(WHY, self._stories.why),
+            served(CLIENT_STORY, ClientStories(gatherer).tell),
             served(LAB, lab),
         ]
-
-    def _guarded(
-        self, handler: Callable[[Request], Awaitable[Response]]
-    ) -> Callable[[Request], Awaitable[Response]]:
-        """D2, for streams."""
-
-        async def checked(request: Request) -> Response:
-            expected = f"Bearer {self._directory.secret}".encode()
-            shown = request.headers.get("authorization", "").encode("latin-1")
-            is_near = request.client is not None and is_local(request.client.host)
-            if not is_near and not (
-                self._directory.secret and hmac.compare_digest(shown, expected)
-            ):
-                error = "allowed from this machine only, or with the network's secret"
-                return _refusal(FORBIDDEN, error, request)
-            try:
-                return await handler(request)
-            except RestError as error:
-                return _refusal(error.status, str(error), request)
-            except UsageError as error:
-                return _refusal(400, str(error), request)
-
-        return checked
 
     async def _tail(self, request: Request) -> Response:
         await self.gatherer.now()
@@ -177,57 +121,3 @@ class Dashboard:
         overview = self.gatherer.overview
         serving = [] if overview is None else [r for r in overview.brokers if r.state == "serving"]
         return serving[0].url if serving else None
-
-
-def _refusal(status: int, error: str, request: Request) -> Response:
-    where = f"{request.method} {request.url.path}"
-    return json_response(Trouble(error=error, where=where), status_code=status)
-
-
-async def _page(_request: Request) -> Response:
-    return _file("index.html")
-
-
-async def _static(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in {path.name for path in STATIC.iterdir()}:
-        return _refusal(404, f"there is no file {name}", request)
-    return _file(name)
-
-
-def _file(name: str) -> Response:
-    kind = KINDS.get(Path(name).suffix, "text/plain")
-    return FileResponse(STATIC / name, media_type=kind, headers={"cache-control": "no-cache"})
-
-
-class _Headers:
-    """Adds the policy to each answer (D1), and refuses requests under other names (D3)."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _names_an_address(Request(scope).headers.get("host")):
-            error = "ask for an address or localhost, not for another name"
-            await _refusal(FORBIDDEN, error, Request(scope))(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                added = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *added]
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
-
-
-def _names_an_address(host: str | None) -> bool:
-    if host is None:
-        return True  # A program, not a browser.
-    name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
-    if name == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        ip_address(name.strip("[]"))
-        return True
-    return False

@@ -20,13 +20,15 @@ from godwit.api.dashboard_api import (
     NetworkBalance,
     NetworkTotals,
     Overview,
+    SharingCounts,
 )
 from godwit.api.network_api import BrokerAccount, NetworkBroker, NetworkChange, NetworkView
 from godwit.api.network_views import Known, network_view
 
 #: Brokers on the page.
-SHOWN_MAX = 300
+SHOWN_MAX = 600
 SERVING = "serving"
+SOFT = "soft"
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class NetworkFindings:
     has_coordinator: bool = False
     has_datacluster: bool = False
     troubles: list[str] = field(default_factory=list)
+    sharing: SharingCounts | None = None
 
 
 def overview_of(gathered: NetworkFindings, at_s: float) -> Overview:
@@ -50,7 +53,7 @@ def overview_of(gathered: NetworkFindings, at_s: float) -> Overview:
     names = {row.broker for row in shown}
     return Overview(
         at_s=at_s,
-        totals=_totals(rows, gathered.deliveries_per_s),
+        totals=network_totals(rows, gathered.deliveries_per_s),
         balance=balance_of(rows, list(gathered.balancing.values())),
         brokers=shown,
         left_out=len(rows) - len(shown),
@@ -60,6 +63,7 @@ def overview_of(gathered: NetworkFindings, at_s: float) -> Overview:
         has_coordinator=gathered.has_coordinator,
         has_datacluster=gathered.has_datacluster,
         troubles=gathered.troubles,
+        sharing=gathered.sharing,
     )
 
 
@@ -111,7 +115,7 @@ def _load(account: BrokerAccount) -> float:
     return max(account.input_utilisation or 0.0, account.output_utilisation or 0.0)
 
 
-def _totals(rows: Sequence[BrokerRow], deliveries_per_s: float) -> NetworkTotals:
+def network_totals(rows: Sequence[BrokerRow], deliveries_per_s: float) -> NetworkTotals:
     live = [row for row in rows if row.state != "silent"]
     return NetworkTotals(
         brokers=len(rows),
@@ -154,19 +158,28 @@ def balance_of(rows: Iterable[BrokerRow], accounts: Sequence[BalancingAccount]) 
 
 
 def _links(view: NetworkView) -> list[LinkRow]:
+    """Those that brokers route over, and the soft ones beside them."""
     sent: dict[tuple[str, str], float] = {}
+    kinds: dict[tuple[str, str], str] = {}
+    soft: set[tuple[str, str]] = set()
     for each in view.brokers:
-        for link in each.account.links if each.account is not None else ():
+        account = each.account if each.state != "silent" else None
+        for link in [] if account is None else [*account.links, *account.soft_links]:
             one, other = sorted((each.broker, link.neighbour))
             sent[one, other] = sent.get((one, other), 0.0) + link.bytes_per_s
+            kinds[one, other] = link.kind
+            if link.kind == SOFT:
+                soft.add((one, other))
+    statuses = {(link.one, link.other): link.status for link in view.links}
     return [
         LinkRow(
-            one=link.one,
-            other=link.other,
-            status=link.status,
-            bytes_per_s=sent.get((link.one, link.other), 0.0) if link.status == "up" else 0.0,
+            one=ends[0],
+            other=ends[1],
+            status=statuses.get(ends, "up"),
+            bytes_per_s=sent.get(ends, 0.0) if statuses.get(ends, "up") == "up" else 0.0,
+            kind=kinds.get(ends, "primary"),
         )
-        for link in view.links
+        for ends in sorted({*statuses, *soft})
     ]
 
 

@@ -90,7 +90,7 @@ class Mesh:
             if sender is not None:
                 anchors = forwarding.beside(anchors, Neighbour(sender))
             fwd = forwarding.decide(anchors, self.strategies[broker])
-            for hop in forwarding.hops(fwd):
+            for hop in forwarding.links(fwd):
                 copies[hop.name] += 1
                 frontier.append((hop.name, broker))
         return copies

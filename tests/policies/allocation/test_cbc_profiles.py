@@ -18,8 +18,8 @@ from godwit.policies.allocation.cbc_profiles import (
     TRIED_MAX,
     DeliveryProfiles,
 )
-from godwit.policies.allocation.cbc_settings import LENGTH_MAX, ProfilingSettings
-from godwit.profile.bit_vector import BitVector
+from godwit.policies.allocation.cbc_settings import ProfilingSettings
+from godwit.profile.bit_vector import LENGTH_MAX, BitVector
 
 
 class Scene:

@@ -139,6 +139,9 @@ ODD = {
         [GatheredSubscription(id="s", bits={"p1": "1"}, first_id={"p1": -1})]
     ),
     "vector_length is 0": msgspec.structs.replace(gathered([]), vector_length=0),
+    "vector_length is 1048577; it must be 1 to 1,048,576": msgspec.structs.replace(
+        gathered([]), vector_length=1_048_577
+    ),
 }
 
 

@@ -37,8 +37,8 @@ def pie(
     status: LoadStatus = LoadStatus.OK,
     cluster: str = "B0",
     balanced: tuple[str, ...] = (),
-    sessions: int = 0,
+    moving_sessions: int = 0,
 ) -> Pie:
     load = info(broker, input=input, match_s=match_s, output=output, memory=memory)
-    details = PieDetails(load, balanced=balanced, sessions=sessions)
+    details = PieDetails(load, balanced=balanced, moving_sessions=moving_sessions)
     return Pie(broker, cluster, status, PieValues.of(load), details)

@@ -96,8 +96,23 @@ def test_it_ends_after_three_rounds_without_a_session() -> None:
         scene.command(name, "pause")
     story = heads(scene.wait(245.0))
     ended = [line for line in story if "reports" in line]
-    assert ended[0] == "B10 reports global ended no session in 3 rounds"
+    assert ended[0] == "B10 reports global ended no client has moved in 3 rounds"
     assert [foreign(scene, name) for name in EDGES] == [None] * 4
+
+
+def test_sessions_that_find_nothing_to_move_do_not_keep_it_open() -> None:
+    """Other clusters would wait for its 20 rounds, though nothing can be moved in this one."""
+    scene = begun()
+    story: list[str] = []
+    for _ in range(80):  # Publications come all the time, and no plan has a client.
+        for name in EDGES:
+            scene.sample(name, STEADY.press_samples)
+        story += scene.wait(10.0)
+    assert sum("reports session" in line for line in story) >= 5, "loads differ: they try again"
+    ended = [line for line in story if line.startswith("B10 reports global ended")]
+    assert ended[0] == "B10 reports global ended no client has moved in 3 rounds"
+    rounds = [d.reason["rounds"] for d in scene.decisions if d.action == "global ended"]
+    assert float(rounds[0]) < STEADY.global_rounds_max / 2
 
 
 def test_the_sessions_of_its_first_round_count() -> None:

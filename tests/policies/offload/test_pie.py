@@ -32,7 +32,7 @@ def publication(of: Pie) -> Publication:
 
 
 def test_a_pie_is_read_as_it_was_written_and_conforms_to_its_advertisement() -> None:
-    sent = pie("B1", input=0.5, output=0.25, balanced=("B2", "B3"), sessions=7)
+    sent = pie("B1", input=0.5, output=0.25, balanced=("B2", "B3"), moving_sessions=7)
     assert read_pie(publication(sent)) == sent
     advertised = pie_advertisement(LOCAL_PIE, "B0", "B1")
     assert advertised.permits_checked(sent.content(LOCAL_PIE))

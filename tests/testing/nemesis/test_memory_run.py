@@ -11,6 +11,9 @@ from collections.abc import Iterator
 import pytest
 from tests.sweeps import seeds
 
+from godwit.broker.effects import Send
+from godwit.broker.stimuli import Neighbour
+from godwit.overlay.clusters.subscription_lists import LocalSubscriptionList
 from godwit.runtime.recovery import Recovery
 from godwit.testing.nemesis.fault_kinds import FaultKind
 from godwit.testing.nemesis.memory_run import MEMORY_KINDS, run_in_memory
@@ -39,6 +42,29 @@ def test_every_kind_of_fault_happens_and_every_promise_is_kept(seed: int) -> Non
     assert planned - of_clients - {FaultKind.CLOCK} <= happened <= set(MEMORY_KINDS)
     assert result.acknowledged
     assert result.deliveries
+
+
+@pytest.mark.parametrize("seed", range(seeds(2, whole=50)))
+def test_the_same_promises_are_kept_in_clusters(seed: int) -> None:
+    result = run_in_memory(seed, seconds=BURST_S, in_clusters=True)
+    replay = f"godwit nemesis {seed} --in-memory --overlay clusters --seconds {BURST_S:g}"
+    assert result.is_flawless, "\n".join([replay, *result.violations, *result.story])
+    assert "extra-link" not in result.faults, "a broker of no cluster is refused anyway"
+    assert result.acknowledged
+    assert result.deliveries
+
+
+def test_a_subscription_that_a_mate_lacks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgets(_lists: LocalSubscriptionList, _mate: Neighbour) -> list[Send]:
+        return []
+
+    monkeypatch.setattr(LocalSubscriptionList, "repeat", forgets)
+    kinds = [FaultKind.KILL, FaultKind.KILL_TWO]
+    results = (
+        run_in_memory(seed, seconds=BURST_S, kinds=kinds, in_clusters=True)
+        for seed in range(6, 12, 2)
+    )
+    assert any("lost" in each for result in results for each in result.violations)
 
 
 def test_a_broker_that_passes_on_before_its_clients_are_back_is_noticed(

@@ -9,19 +9,19 @@ from godwit.experiments.balance.scenes import Scene, scene_of
 from godwit.lab.declaration import NotMeasuredError, Parameter, Results
 
 SIMULATION, CLUSTER, HOMOGENEOUS, PLANETLAB = "simulation", "cluster", "homogeneous", "planetlab"
-#: What stands for them at the scale small.
-SMALL, SMALL_ALIKE = "small", "small-alike"
-STAND_IN = {SIMULATION: SMALL, HOMOGENEOUS: SMALL_ALIKE}
+#: What stands for them at the scales medium and small.
+QUARTER, SMALL, SMALL_ALIKE = "quarter", "small", "small-alike"
+STAND_INS = {SIMULATION: (QUARTER, SMALL), HOMOGENEOUS: (SMALL_ALIKE,)}
 THESIS, RANDOM = "thesis", "random"
 
 METRICS = ("input", "output", "matching")
 
 
 def on(results: Results, platform: str, **parameters: Parameter) -> Results:
-    """The runs on a platform; at the scale small, on the one that stands for it."""
+    """The runs on a platform; if the scale does not have it, on one that stands for it."""
     present = {run.case["platform"] for run in results.runs}
-    stand_in = STAND_IN.get(platform, platform)
-    name = platform if platform in present or stand_in not in present else stand_in
+    names = (platform, *STAND_INS.get(platform, ()))
+    name = next((name for name in names if name in present), platform)
     return results.where(platform=name, **parameters)
 
 

@@ -4,6 +4,7 @@
     cluster      the heterogeneous cluster: delay factors, and throttled bandwidth
     homogeneous  the same cluster without delay factors, all edge brokers alike
     planetlab    random nodes around the world
+    quarter      the simulation with a quarter of the subscribers, and brokers that are as busy
     small        the simulation with fewer clients and slower brokers, for the scale small
 
 Chosen where the thesis is silent:
@@ -123,6 +124,29 @@ _SIMULATION = Platform(
     checked_every=5,
 )
 
+# -- a quarter of the simulation: for long runs, whose time goes with the deliveries ---------------
+
+QUARTER = 4
+
+
+def _quarter(cpu: float, memory_mb: float, mbps: float) -> BrokerResources:
+    """As busy with a quarter of the subscribers: a subscription weighs four times as much."""
+    return _simulated(cpu, memory_mb / QUARTER, mbps / QUARTER, work=0.002 * QUARTER)
+
+
+_QUARTER = replace(
+    _SIMULATION,
+    setup=replace(SIMULATION, subscribers=SIMULATION.subscribers // QUARTER),
+    global_setup=replace(GLOBAL_SIMULATION, subscribers=GLOBAL_SIMULATION.subscribers // QUARTER),
+    # What it sends to edge brokers does not go with their subscribers.
+    head=_simulated(2000.0, 32.0, 10.0, work=0.002 * QUARTER),
+    edges=tuple(_quarter(*row) for row in TABLE_7_2),
+    clusters=_pairs(_quarter(*row) for row in TABLE_7_4),
+    equal=_quarter(400.0, 32.0, 2.0),
+    deliveries_every=4,
+    checked_every=2,
+)
+
 # -- the cluster: rows are delay factor, memory in MB, bandwidth in Mbps -------------------------
 
 
@@ -214,6 +238,7 @@ _SMALL_ALIKE = _slow(400.0, 32.0, 2.0)
 
 PLATFORMS: Mapping[str, Platform] = {
     "simulation": _SIMULATION,
+    "quarter": _QUARTER,
     "cluster": _CLUSTER,
     "homogeneous": _HOMOGENEOUS,
     "planetlab": _PLANETLAB,

@@ -1,8 +1,14 @@
-"""The thesis's claims about global load balancing (LS6)."""
+"""The thesis's claims about global load balancing (LS6).
+
+In the simulation the loads have converged when the rate steps up.  On the other platforms the step
+comes earlier, while the load still spreads.  So what it is like in the end is asked at the end of
+the run, and how long it takes with or without the step in between.
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from statistics import mean
 
 from godwit.experiments.balance.claims import (
     CLUSTER,
@@ -14,14 +20,17 @@ from godwit.experiments.balance.claims import (
     on,
     on_each,
     one,
+    scene,
 )
-from godwit.lab.declaration import Results
+from godwit.experiments.balance.load_measures import bucket_s_of
+from godwit.experiments.balance.scenes import scene_of
+from godwit.lab.curves import drawn
+from godwit.lab.declaration import Measured, NotMeasuredError, Results
 from godwit.lab.rules import Claim, Cost, ShapeRule
 
 ALL = (SIMULATION, CLUSTER, PLANETLAB)
 #: Global ratio triggering threshold of table 7.1.
 TRIGGER = 0.15
-CLUSTERS = (1, 2, 3, 4)
 
 
 def chains(results: Results, *platforms: str) -> list[Results]:
@@ -40,14 +49,48 @@ def _slower(results: Results) -> bool:
 
 
 def _after_reached_s(results: Results) -> float:
-    return max(each.mean("converged_after_reached_s") for each in chains(results))
+    return max(_of_run_s(run) for found in chains(results) for run in found.runs)
+
+
+def _of_run_s(run: Measured) -> float:
+    """From the first subscriber of the last cluster to the last session with moves.
+
+    If the rate steps up later than that subscriber comes: the last session before the step.
+    """
+    played, reached_s = scene_of(run.case), run.values["reached_s"]
+    if reached_s >= played.until_s:
+        return played.until_s
+    if reached_s <= played.step_s:
+        return run.values["converged_after_reached_s"]
+    return max(0.0, played.step_s + run.values["reconverged_s"] - reached_s)
+
+
+def outputs_at_the_end(found: Results) -> list[float]:
+    """Mean Or of each cluster in the last part of the run, nearest to the publishers first."""
+    played = scene(found)
+    bucket_s, (from_s, to_s) = bucket_s_of(played), played.late_after
+    outputs = []
+    for head in played.clusters:
+        curve = [
+            value
+            for at, value in drawn(found, f"output_{head}")
+            if from_s <= at * bucket_s and (at + 1) * bucket_s <= to_s
+        ]
+        if not curve:
+            raise NotMeasuredError(f"no run has the curve output_{head}")
+        outputs.append(mean(curve))
+    return outputs
+
+
+def _all_have_load(results: Results) -> bool:
+    return all(min(outputs_at_the_end(found)) > 0 for found in chains(results))
 
 
 def _nearer_carry_more(results: Results) -> bool:
     return all(
         nearer > farther
         for found in chains(results)
-        for nearer, farther in pairwise(one(found, f"output_cluster_{n}") for n in CLUSTERS)
+        for nearer, farther in pairwise(outputs_at_the_end(found))
     )
 
 
@@ -84,10 +127,7 @@ CLAIMS = (
         "L1 global", "Load that starts at one broker is spread over all clusters",
         "thesis 7.1.3",
         ShapeRule(
-            "late, every cluster has load, on every platform",
-            lambda results: all(
-                one(found, f"output_cluster_{n}") > 0 for found in chains(results) for n in CLUSTERS
-            ),
+            "at the end every cluster has load, on every platform", _all_have_load
         ),
     ),
     Claim(
@@ -102,8 +142,10 @@ CLAIMS = (
     Claim(
         "L34", "Clusters farther away from the first one carry less load",
         "thesis figure 7.10",
-        ShapeRule("mean Or, late: each cluster more than the next, on all platforms",
-                  _nearer_carry_more),
+        ShapeRule(
+            "mean Or at the end: each cluster more than the next, on all platforms",
+            _nearer_carry_more,
+        ),
     ),
     Claim(
         "L35", "It works from a system in overload until the overload ends",

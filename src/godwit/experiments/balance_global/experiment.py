@@ -7,6 +7,7 @@ from godwit.experiments.balance.claims import (
     CLUSTER,
     HOMOGENEOUS,
     PLANETLAB,
+    QUARTER,
     RANDOM,
     SIMULATION,
     SMALL,
@@ -28,6 +29,18 @@ def _churn(platform: str) -> list[Case]:
     ]
 
 
+MEDIUM = [
+    *cases((PLANETLAB,)),
+    *cases((PLANETLAB, QUARTER), overlay="chain"),
+    *_churn(SMALL_ALIKE),
+]
+PAPER = [
+    *cases((CLUSTER, PLANETLAB)),
+    *cases((SIMULATION, CLUSTER, PLANETLAB), overlay="chain"),
+    *_churn(HOMOGENEOUS),
+]
+
+
 EXPERIMENT = Experiment(
     name="balance-global",
     title="Load balancing between clusters",
@@ -47,14 +60,8 @@ eight edge brokers of the homogeneous cluster.
         "small": Scale(
             [*cases((SMALL,)), *cases((SMALL,), overlay="chain"), *_churn(SMALL_ALIKE)], seeds=1
         ),
-        "paper": Scale(
-            [
-                *cases((CLUSTER, PLANETLAB)),
-                *cases((SIMULATION, CLUSTER, PLANETLAB), overlay="chain"),
-                *_churn(HOMOGENEOUS),
-            ],
-            seeds=1,
-        ),
+        "medium": Scale(MEDIUM, seeds=1),
+        "paper": Scale(PAPER, seeds=1),
     },
     run=run,
     measure=measure,

@@ -38,32 +38,25 @@ def tree_is_least_even(results: Results) -> bool:
     )
 
 
-def clusters_are_more_even_than(overlay: str) -> ShapeRule:
+def less_than(overlay: str, name: str, statement: str) -> ShapeRule:
+    """With every number of clusters a measure is smaller than in another overlay."""
+
     def holds(results: Results) -> bool:
         return all(
-            each.mean("load_cov") < of_ratio.where(overlay=overlay).mean("load_cov")
+            each.mean(name) < of_ratio.where(overlay=overlay).mean(name)
             for of_ratio in by_ratio(results)
             for each in several(of_ratio)
         )
 
-    return ShapeRule(
-        f"with every number of clusters the load varies less than in `{overlay}`, at every ratio",
-        holds,
-    )
+    return ShapeRule(f"with every number of clusters {statement} `{overlay}`", holds)
+
+
+def clusters_are_more_even_than(overlay: str) -> ShapeRule:
+    return less_than(overlay, "load_cov", "the load varies less, at every ratio, than in")
 
 
 def smaller_maximum_than(overlay: str) -> ShapeRule:
-    def holds(results: Results) -> bool:
-        return all(
-            each.mean("load_max") < of_ratio.where(overlay=overlay).mean("load_max")
-            for of_ratio in by_ratio(results)
-            for each in several(of_ratio)
-        )
-
-    return ShapeRule(
-        f"with every number of clusters the busiest broker has less to do than in `{overlay}`",
-        holds,
-    )
+    return less_than(overlay, "load_max", "the busiest broker has less to do than in")
 
 
 def rises(name: str) -> ShapeRule:

@@ -71,7 +71,8 @@ from godwit.content.messages import (
     Unsubscription,
 )
 from godwit.overlay.clusters.cluster_resync import ClusterResync
-from godwit.overlay.clusters.cluster_structure import structure_of
+from godwit.overlay.clusters.cluster_structure import structure_of, without_broker
+from godwit.overlay.clusters.cluster_traffic import ClusterCounts
 from godwit.overlay.clusters.settling import Settling
 from godwit.overlay.clusters.subscription_lists import (
     ClusterSubscriptionList,
@@ -89,6 +90,7 @@ class ClusterRouting:
 
     def __init__(self, place: Place) -> None:
         """`place.settings` say who is in which cluster: see `cluster_settings`."""
+        self._settings = place.settings
         self.structure = structure_of(place.settings)
         self._broker = place.broker
         mates = {Neighbour(name, place.lane) for name in self.structure.mates(place.broker)}
@@ -125,6 +127,8 @@ class ClusterRouting:
         """Subscriptions that all mates have, and that wait until this broker has recovered."""
         self._resync = ClusterResync(self._links, place.expected, self._backbone)
         self._is_recovering = False
+        self._published = self._reached = 0
+        """Publications of clients here, and publications that clients here wanted."""
         self._settling = Settling(place.broker, self.structure.brokers, self._way_to)
         expected = [link for link in place.expected if link in self._backbone]
         self.names = Names(place.broker, self._spine, expected, place.lane)
@@ -148,6 +152,15 @@ class ClusterRouting:
             return None
         return f"{broker} is in no cluster: use the same network file for all brokers"
 
+    def is_leaving(self, broker: str) -> bool:
+        return bool(broker) and self._settings.get("leaving") == broker
+
+    def forget(self, broker: str) -> None:
+        """A broker has left for good: clients that move do not wait for its answer."""
+        self._settings = without_broker(self._settings, broker)
+        self.structure = structure_of(self._settings)
+        self._settling.await_only(self.structure.brokers)
+
     def _check_neighbour(self, neighbour: Neighbour) -> None:
         reason = self.why_not_linked(neighbour.name)
         assert reason is None, f"K1: {reason}"
@@ -164,6 +177,12 @@ class ClusterRouting:
     def advertisement_count(self) -> int:
         return len(self._advertisements)
 
+    @property
+    def cluster_counts(self) -> ClusterCounts:
+        """What shows how many clusters are best (cluster_traffic.py)."""
+        sent, standing = self._local.fronts_sent, len(self._local.sent())
+        return ClusterCounts(self._published, self._reached, sent, standing)
+
     # -- publications --------------------------------------------------------------------------
 
     def destinations(
@@ -171,6 +190,9 @@ class ClusterRouting:
     ) -> dict[Hop, None]:
         found = self._local.hops_wanting(publication)
         is_neighbour = type(last_hop) is Neighbour
+        if not publication.is_control:
+            self._published += not is_neighbour
+            self._reached += len(found) > (last_hop in found)
         if is_neighbour and last_hop in self._cluster_broker_list:
             return found  # K3: a cluster_pub.
         if publication.ttl_hops is None or hops < publication.ttl_hops:
@@ -353,6 +375,9 @@ class ClusterRouting:
 
     def _repair_ring(self, lost: Neighbour) -> Answers:
         """Let another broker of its cluster take the place of a lost one in the ring (K4)."""
+        if lost.name not in self.structure.brokers:  # It has left for good.
+            self._ring.pop(lost, None)
+            return []
         cluster = self._cluster_of(lost)
         was_used = lost in self._ring
         self._ring.pop(lost, None)

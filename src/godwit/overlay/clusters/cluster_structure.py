@@ -26,10 +26,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any
+from math import isqrt
+from typing import Any, Literal, TypeAlias
 
 from godwit.errors import UsageError
 from godwit.overlay.topology import Topology, topology
+
+#: A number of clusters, or the one that is best for what is published and subscribed to.
+ClusterNumber: TypeAlias = int | Literal["auto"]
+AUTO: Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,14 @@ def arrange(brokers: Sequence[str], clusters: int) -> ClusterStructure:
     return ClusterStructure(tuple(tuple(brokers[a:b]) for a, b in pairwise(ends)))
 
 
+def first_number(clusters: ClusterNumber, brokers: int) -> int:
+    """How many clusters there are at the start: with "auto" as many as brokers in each, or nearly.
+
+    That is m* for as many subscriptions as there are publications that do not interest a broker.
+    """
+    return isqrt(brokers) if clusters == AUTO else clusters
+
+
 def dialled_links(links: Mapping[str, Sequence[str]], clusters: int) -> dict[str, list[str]]:
     """For each broker the links that it makes; `links` are those that were given, or none."""
     structure = arrange(list(links), clusters)
@@ -127,9 +140,35 @@ def dialled_links(links: Mapping[str, Sequence[str]], clusters: int) -> dict[str
     return {broker: structure.dialled(broker) for broker in links}
 
 
-def cluster_settings(brokers: Sequence[str], clusters: int) -> dict[str, Any]:
-    """The settings from which each broker finds its place (`Place.settings`)."""
-    return {"brokers": tuple(brokers), "clusters": clusters}
+def cluster_settings(brokers: Sequence[str], clusters: int, *, leaving: str = "") -> dict[str, Any]:
+    """The settings from which each broker finds its place (`Place.settings`).
+
+    A broker that is `leaving` is in a cluster of its own, beside those of the others: nothing goes
+    on from there, so that it can go without a change for them.
+    """
+    settings: dict[str, Any] = {"brokers": tuple(brokers), "clusters": clusters}
+    return settings | {"leaving": leaving} if leaving else settings
+
+
+def without_broker(settings: Mapping[str, Any], broker: str) -> dict[str, Any]:
+    """The settings when a broker has left; those of another overlay are as they were.
+
+    One that was not leaving in these clusters was in them, and has left in later ones: its place
+    is empty.
+    """
+    if broker not in settings.get("brokers", ()):
+        return dict(settings)
+    if settings.get("leaving") != broker:
+        return {**settings, "gone": (*settings.get("gone", ()), broker)}
+    rest = [each for each in settings["brokers"] if each != broker]
+    kept = cluster_settings(rest, settings["clusters"])
+    return {**kept, "gone": settings["gone"]} if "gone" in settings else kept
+
+
+def links_left(settings: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """The links of these clusters, without those of brokers that have left since."""
+    gone, links = set(settings.get("gone", ())), structure_of(settings).topology.links
+    return {link for link in links if gone.isdisjoint(link)}
 
 
 def structure_of(settings: Mapping[str, Any]) -> ClusterStructure:
@@ -138,4 +177,9 @@ def structure_of(settings: Mapping[str, Any]) -> ClusterStructure:
         raise UsageError(
             "the overlay `clusters` needs the names of all brokers and the number of clusters"
         )
-    return arrange(settings["brokers"], settings["clusters"])
+    leaving = settings.get("leaving", "")
+    rest = [broker for broker in settings["brokers"] if broker != leaving]
+    structure = arrange(rest, settings["clusters"])
+    if leaving not in settings["brokers"]:
+        return structure
+    return ClusterStructure((*structure.clusters, (leaving,)))

@@ -60,6 +60,10 @@ class Settling:
         self._open: dict[str, _Question] = {}
         """By client; this broker is to be told."""
 
+    def await_only(self, brokers: Collection[str]) -> None:
+        """Others have left."""
+        self._brokers = frozenset(brokers)
+
     def asked(self, sweep: Sweep, forward_to: Collection[Neighbour]) -> list[Answer]:
         """A question has come, or begins here: pass it on, and answer it."""
         answers: list[Answer] = [Send(link, sweep) for link in forward_to]

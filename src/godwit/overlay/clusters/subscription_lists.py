@@ -60,6 +60,8 @@ class LocalSubscriptionList:
         """Fronts, and the subscriptions that are in effect when the mates have these (L3)."""
         self._withheld: dict[Neighbour, dict[SubscriptionId, None]] = {}
         """Mates that match nothing, and the fronts that were not sent to them (L4)."""
+        self.fronts_sent = 0
+        """Subscriptions that all mates were sent, so far."""
 
     def __len__(self) -> int:
         return len(self._table)
@@ -114,6 +116,7 @@ class LocalSubscriptionList:
 
     def _send(self, entry: SubscriptionEntry) -> list[Send]:
         """Send a front to all mates."""
+        self.fronts_sent += 1
         id = entry.subscription.id
         for withheld in self._withheld.values():
             withheld[id] = None

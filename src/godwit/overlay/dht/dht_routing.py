@@ -105,6 +105,8 @@ class DhtRouting:
         self._advertisements: dict[AdvertisementId, AdvertisementEntry] = {}
         self._unconfirmed: dict[AdvertisementId, None] = {}
         self._copies = UnsettledCopies()
+        self._sent_to: dict[str, str] = {}
+        """The owner that publishers with unsettled copies publish to."""
         self._pausing: list[tuple[Positions, Confirm]] = []
         spine = {link: None for link in place.links if link in backbone}
         self.names = Names(place.broker, spine, (), place.lane)
@@ -154,7 +156,8 @@ class DhtRouting:
             if type(hop) is not Neighbour:
                 continue
             if is_first:
-                self._copies.send(publication.publisher, (hop,), {hop.name: owner})
+                self._copies.send(publication.publisher, (hop,))
+                self._sent_to[publication.publisher] = owner
             else:
                 self._copies.count(hop)
         return found
@@ -190,8 +193,11 @@ class DhtRouting:
         if publication.is_control or type(last_hop) is Neighbour:
             return False
         owner = self._owner_of(publication)
-        unsettled = self._copies.of(publication.publisher).values()
-        return any(each.direction != owner for each in unsettled)
+        publisher = publication.publisher
+        if not self._copies.of(publisher):
+            self._sent_to.pop(publisher, None)
+            return False
+        return self._sent_to[publisher] != owner
 
     def acknowledged(self, neighbour: Neighbour, position: int) -> Answers:
         self._copies.acknowledge(neighbour, position)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from godwit.broker.routing import Place, Routing
 from godwit.content.link_messages import NetworkShape
 from godwit.errors import UsageError
-from godwit.overlay.clusters.cluster_structure import structure_of
+from godwit.overlay.clusters.cluster_structure import links_left
 from godwit.overlay.epochs.epoch_places import is_outside, place_in
 
 #: Makes the router of one epoch.
@@ -42,10 +42,12 @@ class EpochOverlays:
 
     def completed(self, shape: NetworkShape) -> NetworkShape:
         """The shape with its overlay and settings.  Raises UsageError if they do not fit it."""
+        if is_outside(shape, self._place.broker):
+            return shape
         if not shape.overlay:
             shape = replace(shape, overlay=self._kind.name, settings=dict(self._kind.settings))
         if "clusters" in shape.settings:
-            links = structure_of(shape.settings).topology.links
+            links = links_left(shape.settings)
             if {(a, b) if a < b else (b, a) for a, b in shape.links} != links:
                 raise UsageError(f"the links of epoch {shape.epoch} are not those of its clusters")
         return shape

@@ -12,6 +12,7 @@ from godwit.broker.effects import OpenLink
 from godwit.broker.routing import Answer, Place
 from godwit.broker.stimuli import LinkKind, Neighbour
 from godwit.content.link_messages import NetworkShape
+from godwit.overlay.clusters.cluster_structure import without_broker
 
 #: Stands for the network that a broker outside waits for; no broker has this name.
 THE_NETWORK = "$network"
@@ -31,7 +32,8 @@ def without(shape: NetworkShape | None, broker: str) -> NetworkShape | None:
         return None
     links = tuple(link for link in shape.links if broker not in link)
     addresses = {name: at for name, at in shape.addresses.items() if name != broker}
-    return replace(shape, links=links, addresses=addresses)
+    settings = without_broker(shape.settings, broker)
+    return replace(shape, links=links, addresses=addresses, settings=settings)
 
 
 def place_in(shape: NetworkShape, place: Place) -> Place:

@@ -4,6 +4,7 @@ master_overlay_map.py   MOM: the tree within delta links of a broker, learnt fro
 working_overlay_map.py  WOM: the brokers that are linked directly, with their positions in the tree
 strategies.py           S0, S1, S2: which of them get a publication
 anchors.py              which broker a subscription is known by
+anchor_table.py         subscriptions by anchor: who wants a publication, as a bit mask
 unsettled_copies.py     copies that are not acknowledged, and the paths that they keep in use
 forwarding.py           the decision for one publication, from what matches and what is unsettled
 soft_links.py           how two brokers agree to use, and to close, a soft link

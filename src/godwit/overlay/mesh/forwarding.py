@@ -16,7 +16,7 @@ So two publications of a publisher are never on two paths to the same broker at 
 costs nothing while a publisher publishes less than once in the time of an acknowledgement.
 
 Departs  The paper rebuilds the WST whenever links change.  Here the index stays as it is, and the
-         substitution is computed once for each set of anchors, with the strategy's answer.
+         decision is computed once for each set of anchors, strategy and set of unsettled links.
 Tested   tests/overlay/mesh/test_forwarding.py, tests/simulation/test_random_meshes.py
 
 F1  No linked broker with an unsettled copy of a publisher is beyond another such one.
@@ -28,96 +28,127 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from godwit.broker.stimuli import Neighbour
+from godwit.overlay.mesh.anchor_table import AnchorPositions
 from godwit.overlay.mesh.master_overlay_map import MasterOverlayMap
 from godwit.overlay.mesh.strategies import ForwardingStrategy, forward
-from godwit.overlay.mesh.unsettled_copies import Unsettled
 from godwit.overlay.mesh.working_overlay_map import WorkingOverlayMap, bits
 
-#: Decisions that are kept until the links change.
+#: Decisions of each kind that are kept until the links change.
 DECISIONS_MAX = 65_536
 
 
 class Forwarding:
     """Decisions for one master and one working overlay map.
 
-    Anchors are a mask over the brokers of the MOM, what is chosen is one over those of the WOM.
+    Anchors are a mask over the positions of brokers, what is chosen is one over those of the WOM.
     """
 
-    def __init__(self, mom: MasterOverlayMap, linked: Collection[str], lane: int) -> None:
+    def __init__(
+        self,
+        mom: MasterOverlayMap,
+        linked: Collection[str],
+        lane: int,
+        positions: AnchorPositions | None = None,
+    ) -> None:
         self.wom = WorkingOverlayMap(mom, linked)
         self._mom = mom
-        self._brokers = [broker for broker in mom.distances if broker != mom.broker]
-        self._links = [Neighbour(name, lane) for name in self.wom.brokers]
-        self._bits = {Neighbour(name, lane): 1 << i for i, name in enumerate(self._brokers)}
-        self._directions: dict[str, int] = {}
-        """The brokers in the direction of each neighbour."""
-        for i, broker in enumerate(self._brokers):
-            direction = mom.directions[broker]
-            self._directions[direction] = self._directions.get(direction, 0) | 1 << i
-        self._decided: dict[tuple[ForwardingStrategy, int], int] = {}
-        self._hops: dict[int, tuple[Neighbour, ...]] = {}
+        self._positions = positions or AnchorPositions()
+        self.every_link = [Neighbour(name, lane) for name in self.wom.brokers]
+        self._link_bits = {link: 1 << i for i, link in enumerate(self.every_link)}
+        self._others: dict[str, int] = {}
+        """For each broker of the MOM: those that are not in its direction."""
+        self._know_directions()
+        self._decided: dict[ForwardingStrategy, dict[int, int]] = {
+            strategy: {} for strategy in ForwardingStrategy
+        }
+        self._in_order: dict[tuple[ForwardingStrategy, int, int, int], int | None] = {}
+        self._links: dict[int, dict[Neighbour, None]] = {}
+
+    def _know_directions(self) -> None:
+        directions: dict[str, int] = {}
+        for broker, direction in self._mom.directions.items():
+            directions[direction] = directions.get(direction, 0) | self._positions.bit(broker)
+        self._others = {
+            broker: ~directions[direction] for broker, direction in self._mom.directions.items()
+        }
 
     # -- anchors -------------------------------------------------------------------------------
 
     def anchors(self, hops: Iterable[object]) -> int:
         """The anchors among these hops."""
-        found, bit_of = 0, self._bits.get
+        found = 0
         for hop in hops:
             if type(hop) is Neighbour:
-                found |= bit_of(hop, 0)
+                found |= self._positions.bit(hop.name)
         return found
 
     def beside(self, anchors: int, last_hop: Neighbour) -> int:
         """Those that are not in the direction of the broker that the publication came from."""
-        direction = self._mom.directions.get(last_hop.name)
-        return anchors if direction is None else anchors & ~self._directions[direction]
+        return anchors & self._others.get(last_hop.name, anchors)
 
     def beyond(self, anchors: int, broker: str) -> int:
         """Those that are reached by way of a broker."""
         if broker not in self._mom:
             return 0
         found = 0
-        for i in bits(anchors):
-            found |= 1 << i if broker in self._mom.path(self._brokers[i]) else 0
+        for anchor in self._positions.names(anchors):
+            if anchor in self._mom and broker in self._mom.path(anchor):
+                found |= self._positions.bit(anchor)
         return found
-
-    def anchor_names(self, anchors: int) -> list[str]:
-        return [self._brokers[i] for i in bits(anchors)]
 
     def _substituted(self, anchors: int) -> int:
         """The linked brokers that stand for anchors."""
         found, substitutes = 0, self.wom.substitutes
-        for i in bits(anchors):
-            found |= substitutes[self._brokers[i]]
+        for anchor in self._positions.names(anchors):
+            found |= substitutes.get(anchor, 0)
         return found
 
     # -- decisions -----------------------------------------------------------------------------
 
     def decide(self, anchors: int, strategy: ForwardingStrategy) -> int:
         """Fwd, without regard to order."""
-        key = (strategy, anchors)
-        found = self._decided.get(key)
+        decided = self._decided[strategy]
+        found = decided.get(anchors)
         if found is None:
-            if len(self._decided) >= DECISIONS_MAX:
-                self._decided.clear()
-                self._hops.clear()
-            found = forward(strategy, self.wom, self._substituted(anchors))
-            self._decided[key] = found
+            if len(decided) >= DECISIONS_MAX:
+                decided.clear()
+                self._links.clear()
+            found = decided[anchors] = forward(strategy, self.wom, self._substituted(anchors))
         return found
 
     def decide_in_order(
-        self, anchors: int, strategy: ForwardingStrategy, unsettled: Mapping[Neighbour, Unsettled]
+        self,
+        anchors: int,
+        strategy: ForwardingStrategy,
+        unsettled: Iterable[Neighbour],
+        directions: Mapping[Neighbour, str],
     ) -> int | None:
-        """Fwd for the next publication of a publisher; None if it has to wait."""
-        wom, used, elsewhere = self.wom, 0, 0
-        for to, copy in unsettled.items():
-            i = wom.index.get(to.name)
-            if i is None:  # That link is not used any more: nothing else in its direction.
-                elsewhere |= wom.directions.get(copy.direction, 0)
-            else:
-                used |= 1 << i
+        """Fwd for the next publication of a publisher; None if it has to wait.
+
+        `unsettled` are the links with copies of it; `directions` has those of links that are not
+        used any more.
+        """
+        used = elsewhere = 0
+        for link in unsettled:
+            bit = self._link_bits.get(link)
+            if bit is not None:
+                used |= bit
+            else:  # That link is not used any more: nothing else in its direction.
+                elsewhere |= self.wom.directions.get(directions.get(link, ""), 0)
         if not used and not elsewhere:
             return self.decide(anchors, strategy)
+        key = (strategy, anchors, used, elsewhere)
+        if key not in self._in_order:
+            if len(self._in_order) >= DECISIONS_MAX:
+                self._in_order.clear()
+                self._links.clear()
+            self._in_order[key] = self._ordered(anchors, strategy, used, elsewhere)
+        return self._in_order[key]
+
+    def _ordered(
+        self, anchors: int, strategy: ForwardingStrategy, used: int, elsewhere: int
+    ) -> int | None:
+        wom = self.wom
         kept = rest = 0
         for n in bits(self._substituted(anchors)):
             path = wom.between[n] & used
@@ -131,8 +162,11 @@ class Forwarding:
                 return None
         return kept | chosen
 
-    def hops(self, fwd: int) -> tuple[Neighbour, ...]:
-        found = self._hops.get(fwd)
+    # -- what is chosen ------------------------------------------------------------------------
+
+    def links(self, fwd: int) -> dict[Neighbour, None]:
+        """The links of what was chosen, in the order of the WOM; do not change it."""
+        found = self._links.get(fwd)
         if found is None:
-            found = self._hops[fwd] = tuple(self._links[i] for i in bits(fwd))
+            found = self._links[fwd] = {self.every_link[i]: None for i in bits(fwd)}
         return found

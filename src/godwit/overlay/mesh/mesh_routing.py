@@ -2,7 +2,7 @@
 
 Paper    Opportunistic multipath forwarding in content-based publish/subscribe overlays (Publiy),
          sections 3 to 6.
-Words    MST -> the interest table, by anchor; WST, WOM -> forwarding.py; pLinks -> the links of the
+Words    MST -> anchor_table.py; WST, WOM -> forwarding.py; pLinks -> the links of the
          tree; sLinks -> soft links; cLinks -> candidates, which the policy keeps.
 Claim    As in a tree: once a subscription is in effect, every publication that matches it and that
          is published under an advertisement in effect reaches it exactly once, in publisher order;
@@ -30,7 +30,6 @@ X3  A soft link in use is with a broker of the map that is not a primary neighbo
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec.structs import replace
@@ -41,6 +40,7 @@ from godwit.broker.stimuli import Hop, LinkKind, LocalClient, Neighbour
 from godwit.content.filters import Filter
 from godwit.content.mesh_messages import MeshMessage, Neighbourhood, QuiescenceWave
 from godwit.content.messages import Paused, Publication, RoutingMessage, Subscription, Sweep
+from godwit.overlay.mesh.anchor_table import AnchorPositions, AnchorTable
 from godwit.overlay.mesh.anchors import anchor_for_neighbour
 from godwit.overlay.mesh.forwarding import Forwarding
 from godwit.overlay.mesh.master_overlay_map import MasterOverlayMap
@@ -60,6 +60,7 @@ class MeshRouting(TreeRouting):
 
     def __init__(self, place: Place) -> None:
         self.settings: MeshSettings = mesh_settings_of(place.settings)
+        self._keeps_order = self.settings.keeps_order
         self.mom = MasterOverlayMap(place.broker, self.settings.delta)
         self._broker = place.broker
         self._lane = place.lane
@@ -72,17 +73,21 @@ class MeshRouting(TreeRouting):
         self._pausing: list[tuple[Positions, Confirm]] = []
         self._views: dict[Neighbour, Neighbourhood] = {}
         """What each primary neighbour was told."""
-        self.traffic: Counter[int] = Counter()
+        self.traffic: dict[int, int] = {}
         """Publications by their anchors, for the policy that manages links; see `take_traffic`."""
         self.output_utilisation: Callable[[float], float] = _idle
         self._is_busy = False
         """SH: whether the output is used to more than the threshold."""
-        self._matched: tuple[object, Mapping[Hop, None]] | None = None
-        """The content that was matched last, and the result."""
+        self._matched: tuple[object, Hop, int, dict[Hop, None]] | None = None
+        """The content that was matched last, where it came from, and the result."""
+        self._positions = AnchorPositions()
         super().__init__(place)
+        self._interests = self._table = AnchorTable(self._positions)
         for link in place.links:
             self.mom.add(link.name)
-        self.forwarding = Forwarding(self.mom, self._linked(), self._lane)
+        self._directions: dict[Neighbour, str] = {}
+        """Of links: the primary neighbour on the way, also when they are not used any more."""
+        self._rebuild()
 
     @property
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:
@@ -103,86 +108,82 @@ class MeshRouting(TreeRouting):
     def destinations(
         self, publication: Publication, last_hop: Hop, hops: int, now_s: float
     ) -> dict[Hop, None]:
-        found, chosen, anchors = self._chosen(publication, last_hop, hops, now_s)
-        for hop in chosen:
-            found[hop] = None
-        if not publication.is_control and chosen:
-            self.traffic[anchors] += 1
-            self.copies.send(publication.publisher, chosen, self.mom.directions)
-        return found
+        anchors, found = self._wanting(publication, last_hop)
+        self._matched = None
+        if not anchors or (publication.ttl_hops is not None and hops >= publication.ttl_hops):
+            return found
+        links = self.forwarding.links(self._fwd_now(publication, anchors, now_s))
+        if not publication.is_control and links:
+            self.traffic[anchors] = self.traffic.get(anchors, 0) + 1
+            self.copies.send(publication.publisher, links)
+        return found | links
 
     def preview(
         self, publication: Publication, last_hop: Hop, hops: int, now_s: float
     ) -> dict[Hop, None]:
         """As `destinations`, of a publication that is not sent."""
-        found, chosen, _ = self._chosen(publication, last_hop, hops, now_s)
-        return found | dict.fromkeys(chosen)
-
-    def _chosen(
-        self, publication: Publication, last_hop: Hop, hops: int, now_s: float
-    ) -> tuple[dict[Hop, None], tuple[Neighbour, ...], int]:
-        """Clients and modules that want a publication, links that it takes, and its anchors."""
-        wanting = self._wanting(publication)
+        anchors, found = self._wanting(publication, last_hop)
         self._matched = None
-        found: dict[Hop, None] = {hop: None for hop in wanting if type(hop) is not Neighbour}
-        found.pop(last_hop, None)
-        if publication.ttl_hops is not None and hops >= publication.ttl_hops:
-            return found, (), 0
-        anchors = self._anchors(wanting, last_hop)
-        if not anchors:
-            return found, (), 0
-        fwd = None if publication.is_control else self._fwd(publication, anchors, now_s)
-        if fwd is None:  # Control; or of a module, and no driver lets it wait.
-            fwd = self.forwarding.decide(anchors, ForwardingStrategy.S0)
-        return found, self.forwarding.hops(fwd), anchors
+        if not anchors or (publication.ttl_hops is not None and hops >= publication.ttl_hops):
+            return found
+        return found | self.forwarding.links(self._fwd_now(publication, anchors, now_s))
 
     def has_to_wait(self, publication: Publication, last_hop: Hop, now_s: float) -> bool:
         """Whether a publication would overtake an earlier one of its publisher."""
-        if not self.settings.keeps_order or publication.is_control:
+        if not self._keeps_order or publication.is_control:
             return False
         if not self.copies.of(publication.publisher):
             return False
-        wanting = self._wanting(publication)
-        anchors = self._anchors(wanting, last_hop)
+        anchors, found = self._wanting(publication, last_hop)
         has_to_wait = anchors != 0 and self._fwd(publication, anchors, now_s) is None
-        if has_to_wait:
-            self._matched = None  # The tables may have changed when it is asked again.
+        # Where to send it is the next question; but if it waits, the tables may change.
+        self._matched = None if has_to_wait else (publication.content, last_hop, anchors, found)
         return has_to_wait
 
-    def _wanting(self, publication: Publication) -> Mapping[Hop, None]:
-        """What matches; the question whether to wait precedes the one where to send."""
+    def _wanting(self, publication: Publication, last_hop: Hop) -> tuple[int, dict[Hop, None]]:
+        """The anchors that want a publication, and the clients and modules that do."""
         matched = self._matched
-        if matched is not None and matched[0] is publication.content:
-            return matched[1]
-        wanting = self._interests.hops_wanting(publication)
-        self._matched = publication.content, wanting
-        return wanting
+        if matched is not None and matched[0] is publication.content and matched[1] == last_hop:
+            return matched[2:]
+        anchors, others = self._table.wanting(publication)
+        if type(last_hop) is Neighbour:
+            anchors = self.forwarding.beside(anchors, last_hop)
+        elif others:
+            others.pop(last_hop, None)
+        return anchors, others
 
-    def _anchors(self, wanting: Iterable[Hop], last_hop: Hop) -> int:
-        anchors = self.forwarding.anchors(wanting)
-        if anchors and type(last_hop) is Neighbour:
-            return self.forwarding.beside(anchors, last_hop)
-        return anchors
+    def _fwd_now(self, publication: Publication, anchors: int, now_s: float) -> int:
+        fwd = None if publication.is_control else self._fwd(publication, anchors, now_s)
+        if fwd is None:  # Control; or of a module, and no driver lets it wait.
+            return self.forwarding.decide(anchors, ForwardingStrategy.S0)
+        return fwd
 
     def _fwd(self, publication: Publication, anchors: int, now_s: float) -> int | None:
         """The linked brokers that get it; None if it has to wait."""
-        strategy = self._strategy(now_s)
+        strategy = self.settings.strategy
+        if strategy is ForwardingStrategy.SH:
+            strategy = self._hybrid(now_s)
         on_primary = bool(publication.marks) or publication.ttl_hops is not None
-        if not self.settings.keeps_order:
+        if not self._keeps_order:
             return self.forwarding.decide(
                 anchors, ForwardingStrategy.S0 if on_primary else strategy
             )
         unsettled = self.copies.of(publication.publisher)
         if on_primary:
-            fwd = self.forwarding.decide_in_order(anchors, ForwardingStrategy.S0, unsettled)
+            fwd = self._in_order(anchors, ForwardingStrategy.S0, unsettled)
             if fwd is not None:
                 return fwd
-        return self.forwarding.decide_in_order(anchors, strategy, unsettled)
+        return self._in_order(anchors, strategy, unsettled)
 
-    def _strategy(self, now_s: float) -> ForwardingStrategy:
+    def _in_order(
+        self, anchors: int, strategy: ForwardingStrategy, unsettled: Iterable[Neighbour]
+    ) -> int | None:
+        if not unsettled:
+            return self.forwarding.decide(anchors, strategy)
+        return self.forwarding.decide_in_order(anchors, strategy, unsettled, self._directions)
+
+    def _hybrid(self, now_s: float) -> ForwardingStrategy:
         settings = self.settings
-        if settings.strategy is not ForwardingStrategy.SH:
-            return settings.strategy
         used = self.output_utilisation(now_s)
         margin = -settings.margin if self._is_busy else settings.margin
         self._is_busy = used > settings.threshold + margin
@@ -190,14 +191,13 @@ class MeshRouting(TreeRouting):
 
     def detour(self, publication: Publication, lost: Neighbour) -> list[Neighbour]:
         """Where a copy goes that was sent over a soft link which has failed."""
-        anchors = self.forwarding.anchors(self._interests.hops_wanting(publication))
-        anchors = self.forwarding.beyond(anchors, lost.name)
+        anchors = self.forwarding.beyond(self._table.wanting(publication)[0], lost.name)
         fwd = self._fwd(publication, anchors, 0.0)
         if fwd is None:
             fwd = self.forwarding.decide(anchors, ForwardingStrategy.S0)
-        hops = [hop for hop in self.forwarding.hops(fwd) if hop != lost]
-        self.copies.send(publication.publisher, hops, self.mom.directions)
-        return hops
+        links = [link for link in self.forwarding.links(fwd) if link != lost]
+        self.copies.send(publication.publisher, links)
+        return links
 
     # -- subscriptions -------------------------------------------------------------------------
 
@@ -327,6 +327,7 @@ class MeshRouting(TreeRouting):
     def link_down(self, neighbour: Neighbour) -> Answers:
         self._matched = None
         self.copies.close(neighbour)
+        self._directions.pop(neighbour, None)
         if neighbour in self.soft_links.links:
             answers = self.soft_links.link_down(neighbour)
             self._rebuild()
@@ -352,6 +353,7 @@ class MeshRouting(TreeRouting):
         """Strategy, order and thresholds change at once; the map stays as it is."""
         assert settings.delta == self.settings.delta, "brokers have told maps of the old delta"
         self.settings = settings
+        self._keeps_order = settings.keeps_order
 
     def want_soft_links(self, brokers: Iterable[str]) -> Answers:
         """The soft links that a policy wants; what cannot be one is left out (X3)."""
@@ -375,6 +377,7 @@ class MeshRouting(TreeRouting):
             self.soft_links.give_up(broker)
         answers = self.soft_links.go_on(self.soft_links.links) if gone else []
         self.traffic.clear()
+        self._positions.keep(self._table.anchors().union(self.mom.distances))
         self._rebuild()
         return [*answers, *self._tell_neighbourhood()]
 
@@ -393,13 +396,16 @@ class MeshRouting(TreeRouting):
     def _rebuild(self) -> None:
         """The links or the map have changed."""
         self._matched = None
-        self.forwarding = Forwarding(self.mom, self._linked(), self._lane)
+        self.forwarding = Forwarding(self.mom, self._linked(), self._lane, self._positions)
+        self._directions |= {
+            link: self.mom.directions[link.name] for link in self.forwarding.every_link
+        }
 
     # -- what others may see -------------------------------------------------------------------
 
     def take_traffic(self) -> list[tuple[list[str], int]]:
         """The sets of anchors of the publications since the last time, and how often each came."""
-        found = [(self.forwarding.anchor_names(key), n) for key, n in self.traffic.items()]
+        found = [(self._positions.names(anchors), n) for anchors, n in self.traffic.items()]
         self.traffic.clear()
         return found
 

@@ -31,6 +31,9 @@ class ForwardingStrategy(Enum):
     SH = "SH"
     """S2, but S1 while the output of the broker is used to more than a threshold."""
 
+    # By identity, as they are compared: Enum's own is slow, and every decision is looked up by it.
+    __hash__ = object.__hash__
+
 
 def forward(strategy: ForwardingStrategy, wom: WorkingOverlayMap, anchors: int) -> int:
     """Fwd; SH is decided by the caller."""

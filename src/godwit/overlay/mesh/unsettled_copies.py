@@ -8,12 +8,13 @@ Copies of a neighbour are counted from 1, as the driver counts what it is sent (
 normal publications, and sweeps.
 
 U1  The answered copies of a neighbour are the first ones.
+U2  A publisher that is not here has no unsettled copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
 
 from godwit.broker.stimuli import Neighbour
 
@@ -22,45 +23,35 @@ Positions: TypeAlias = dict[Neighbour, int]
 
 #: Publishers that are kept before those without unsettled copies are forgotten.
 PUBLISHERS_KEPT = 1_024
-
-
-class Unsettled(NamedTuple):
-    position: int
-    """Of the last copy that the neighbour was sent."""
-
-    direction: str
-    """The primary neighbour in whose direction it went."""
-
-
-_make_tuple = tuple.__new__
+_NONE: Mapping[Neighbour, int] = {}
 
 
 class UnsettledCopies:
     def __init__(self) -> None:
         self._put: dict[Neighbour, int] = {}
         self._answered: dict[Neighbour, int] = {}
-        self._by_publisher: dict[str, dict[Neighbour, Unsettled]] = {}
+        self._unanswered = 0
+        """Of all neighbours together."""
+        self._by_publisher: dict[str, dict[Neighbour, int]] = {}
+        """The position of the last copy that each neighbour was sent."""
         self._kept = PUBLISHERS_KEPT
 
     def count(self, neighbour: Neighbour) -> None:
         """The neighbour is sent something that it will acknowledge."""
         self._put[neighbour] = self._put.get(neighbour, 0) + 1
+        self._unanswered += 1
 
-    def send(
-        self, publisher: str, neighbours: Iterable[Neighbour], directions: Mapping[str, str]
-    ) -> None:
-        """Copies of a publication go to these; `directions` has the primary neighbour of each."""
+    def send(self, publisher: str, neighbours: Collection[Neighbour]) -> None:
+        """Copies of a publication go to these."""
         copies = self._by_publisher.get(publisher)
         if copies is None:
-            copies = self._by_publisher[publisher] = {}
-            if len(self._by_publisher) > self._kept:
+            if len(self._by_publisher) >= self._kept:
                 self._forget_settled()
-                copies = self._by_publisher[publisher] = {}  # It had none yet.
+            copies = self._by_publisher[publisher] = {}
         put = self._put
         for neighbour in neighbours:
-            position = put[neighbour] = put.get(neighbour, 0) + 1
-            # As Unsettled(...), in half of the time: this is for every copy.
-            copies[neighbour] = _make_tuple(Unsettled, (position, directions[neighbour.name]))
+            put[neighbour] = copies[neighbour] = put.get(neighbour, 0) + 1
+        self._unanswered += len(neighbours)
 
     def _forget_settled(self) -> None:
         for publisher in list(self._by_publisher):
@@ -69,22 +60,28 @@ class UnsettledCopies:
         self._kept = max(PUBLISHERS_KEPT, 2 * len(self._by_publisher))
 
     def acknowledge(self, neighbour: Neighbour, position: int) -> None:
-        self._answered[neighbour] = max(self._answered.get(neighbour, 0), position)
+        before = self._answered.get(neighbour, 0)
+        position = min(position, self._put.get(neighbour, 0))
+        if position <= before:
+            return
+        self._answered[neighbour] = position
+        self._unanswered -= position - before
+        if not self._unanswered:
+            self._by_publisher.clear()
 
     def close(self, neighbour: Neighbour) -> None:
         """The link is gone; what was not acknowledged is lost, or sent another way."""
-        self._put.pop(neighbour, None)
-        self._answered.pop(neighbour, None)
+        self._unanswered -= self._put.pop(neighbour, 0) - self._answered.pop(neighbour, 0)
         for copies in self._by_publisher.values():
             copies.pop(neighbour, None)
 
-    def of(self, publisher: str) -> Mapping[Neighbour, Unsettled]:
-        """Where the publisher has copies that are not settled."""
+    def of(self, publisher: str) -> Mapping[Neighbour, int]:
+        """The neighbours that have unsettled copies of this publisher."""
         copies = self._by_publisher.get(publisher)
         if not copies:
-            return {}
+            return _NONE
         answered = self._answered
-        settled = [to for to, each in copies.items() if each.position <= answered.get(to, 0)]
+        settled = [to for to, position in copies.items() if position <= answered.get(to, 0)]
         for to in settled:
             del copies[to]
         return copies

@@ -13,6 +13,9 @@ other neighbours has sent it everything.  That ends at the leaves of the tree, a
 brokers restart at the same time.  Subscriptions follow advertisements, so a neighbour has to send
 all its advertisements before a broker can say that it has sent all its subscriptions.
 
+A broker that has not sent all its subscriptions does not know all that a subscription covers which
+it withdraws.  So that one counts until the end of the resync: what is behind it may come later.
+
 A configured neighbour that has not been there yet counts as one that has sent nothing, so nothing
 comes into effect anywhere before the whole network has been up; or a broker has given the
 neighbour up.
@@ -57,6 +60,11 @@ class Resync:
     def has_advertisements_beside(self, hop: Hop) -> bool:
         """Whether every neighbour other than `hop` has sent all its advertisements."""
         return not self._lacking or self._lacking == {hop}
+
+    def lacks_subscriptions_of(self, hop: Hop) -> bool:
+        """Whether this neighbour has not sent all its subscriptions; clients always have."""
+        heard = self._heard.get(hop) if isinstance(hop, Neighbour) else None
+        return heard is not None and heard is not ResyncScope.SUBSCRIPTIONS_TOO
 
     def begin(self, neighbour: Neighbour, *, is_recovering: bool = False) -> list[Send]:
         """A neighbour is new, or has restarted.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from godwit.broker.stimuli import Hop, LinkKind, Neighbour
 from godwit.content.covering import CoveringSet, FlatSet
@@ -62,7 +62,8 @@ class SubscriptionEntry:
     """Whether it was confirmed to `last_hop`; that happens once."""
 
     is_in_doubt: bool = False
-    """Whether the neighbour that sent it has restarted, and not repeated it yet."""
+    """Whether the neighbour that sent it has restarted, and not repeated it yet, or has withdrawn
+    it and not sent yet what it may cover (resync.py)."""
 
 
 class AdvertisementTable:
@@ -155,14 +156,16 @@ class InterestTable:
     Control and normal interests are kept apart, see `is_control_filter`.
     """
 
+    __slots__ = ("_by_hop", "_control_index", "_entries", "_groups", "_index")
+
+    _group_type: ClassVar[type[HopGroup]] = HopGroup
+
     def __init__(self) -> None:
         self._entries: dict[SubscriptionId, SubscriptionEntry] = {}
         self._by_hop: dict[tuple[Hop, bool], CoveringSet[SubscriptionId]] = {}
         self._groups: dict[Filter, HopGroup] = {}
-        self._index: dict[bool, MatchingIndex[HopGroup]] = {
-            False: MatchingIndex(),
-            True: MatchingIndex(),
-        }
+        self._index: MatchingIndex[HopGroup] = MatchingIndex()
+        self._control_index: MatchingIndex[HopGroup] = MatchingIndex()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -214,8 +217,8 @@ class InterestTable:
         filter = entry.subscription.filter
         group = self._groups.get(filter)
         if group is None:
-            group = self._groups[filter] = HopGroup()
-            self._index[entry.is_control].add(group, filter)
+            group = self._groups[filter] = self._group_type()
+            self._index_of(entry).add(group, filter)
         group.hops[entry.toward] = None
 
     def _unindex_front(self, entry: SubscriptionEntry) -> None:
@@ -224,11 +227,15 @@ class InterestTable:
         del group.hops[entry.toward]
         if not group.hops:
             del self._groups[filter]
-            self._index[entry.is_control].remove(group)
+            self._index_of(entry).remove(group)
+
+    def _index_of(self, entry: SubscriptionEntry) -> MatchingIndex[HopGroup]:
+        return self._control_index if entry.is_control else self._index
 
     def hops_wanting(self, publication: Publication) -> dict[Hop, None]:
         """The hops with at least one matching subscription, in a replayable order."""
-        found = self._index[publication.is_control].key_lists(publication.content)
+        index = self._control_index if publication.is_control else self._index
+        found = index.key_lists(publication.content)
         if len(found) == 1 and len(found[0]) == 1:  # As at most brokers that only pass it on.
             return found[0][0].hops.copy()
         wanting: dict[Hop, None] = {}
@@ -250,7 +257,7 @@ class InterestTable:
                     assert hop in group.hops, f"T3: {id} is in front and not indexed"
         indexed = sum(len(group.hops) for group in self._groups.values())
         assert fronts == indexed, "T3: the index holds the front of every hop, and nothing else"
-        assert len(self._groups) == sum(len(index) for index in self._index.values()), "T3"
+        assert len(self._groups) == len(self._index) + len(self._control_index), "T3"
 
 
 class Link:

@@ -76,8 +76,18 @@ def local_holdings(
         yield Holding(hop, present, None)
 
 
-def check_link(link: Link, advertisements: AdvertisementTable, interests: InterestTable) -> None:
-    """Assert T1 for one link (tree_routing.py)."""
+def check_tables(
+    advertisements: AdvertisementTable, interests: InterestTable, links: Iterable[Link]
+) -> None:
+    """Assert T1 to T5 (tree_routing.py)."""
+    interests.check()
+    advertisements.check()
+    for link in links:
+        _check_link(link, advertisements, interests)
+
+
+def _check_link(link: Link, advertisements: AdvertisementTable, interests: InterestTable) -> None:
+    """Assert T1 for one link."""
     link.check()
     neighbour, told = link.neighbour, set(link)
     for entry in interests:

@@ -24,16 +24,12 @@ Departs  1. Confirmations are ours; the thesis does not say when a subscription 
          2. A subscription that came before its advertisement goes out when that arrives; the
             thesis shows only the other order.
          3. When an advertisement is withdrawn, the broker that sent a subscription towards it
-            withdraws that with an unsubscription; the two ends of the link do not forget it
-            separately.  That would leave a subscription behind for ever when it crosses the
-            withdrawal and a new advertisement on the link.
-         4. A subscription that was sent stays sent when a wider one follows (the thesis's
-            condition R4 makes removal optional).
-         5. The thesis moves a publisher along a list of brokers, and does not say what happens
-            when one of them fails (5.1.3).  Editions need no list: wherever two of them meet,
-            the higher one wins, also after brokers and links have failed in between.
-Tested   tests/overlay/: figure 3.1, orders and races by hand, random trees whose links break,
-         whose publishers move and whose brokers join and leave; tests/simulation/: random trees.
+            sends an unsubscription.  If both ends of the link forgot it by themselves, one that
+            crosses the withdrawal and a new advertisement on the link would stay behind.
+         4. A subscription that was sent stays sent when a wider one follows (R4 is optional).
+         5. The thesis moves a publisher along a list of brokers, and does not say what happens when
+            one of them fails (5.1.3).  Editions need no list: where two meet, the higher one wins.
+Tested   tests/overlay/: figure 3.1, races by hand, random trees that change; tests/simulation/.
 
 T1  A subscription was sent to a link, or is held back there, exactly if it came from another hop,
     may travel, and an advertisement from that link announces it.
@@ -84,7 +80,7 @@ from godwit.overlay.tree.routing_tables import (
     Link,
     SubscriptionEntry,
 )
-from godwit.overlay.tree.table_views import check_link, local_holdings, tables_of
+from godwit.overlay.tree.table_views import check_tables, local_holdings, tables_of
 
 Answers = list[Answer]
 
@@ -238,20 +234,16 @@ class TreeRouting:
             if entry.is_in_doubt and entry.last_hop == last_hop:
                 answers += self._withdraw(entry)
         if scope is ResyncScope.SUBSCRIPTIONS_TOO:
-            answers += self._withdraw_interests(
-                [i for i in self._interests if i.is_in_doubt and i.last_hop == last_hop], last_hop
-            )
+            interests = [each for each in self._interests if each.last_hop == last_hop]
+            answers += self._withdraw_interests([each for each in interests if each.is_in_doubt])
         for interest in self._interests:
             answers += self._confirm_if_complete(interest)
         return [*answers, *self._resync.due()]
 
-    def _withdraw_interests(self, gone: list[SubscriptionEntry], last_hop: Hop) -> Answers:
+    def _withdraw_interests(self, gone: list[SubscriptionEntry]) -> Answers:
         for interest in gone:
             interest.in_effect = True  # Their hop is gone: there is no one to notify.
-        answers: Answers = []
-        for interest in gone:
-            answers += self._on_unsubscription(interest.subscription.id, last_hop)
-        return answers
+        return [answer for interest in gone for answer in self._forget(interest)]
 
     def link_down(self, neighbour: Neighbour) -> Answers:
         """Withdraw all that came from a neighbour, and stop waiting for its confirmations."""
@@ -259,7 +251,7 @@ class TreeRouting:
         self._resync.end(neighbour)
         answers: Answers = []
         gone = [interest for interest in self._interests if interest.last_hop == neighbour]
-        answers += self._withdraw_interests(gone, neighbour)
+        answers += self._withdraw_interests(gone)
         for entry in list(self._advertisements):
             if entry.last_hop == neighbour:
                 answers += self._withdraw(entry)
@@ -399,12 +391,14 @@ class TreeRouting:
 
     def _on_subscription(self, subscription: Subscription, last_hop: Hop) -> Answers:
         known = self._interests.get(subscription.id)
+        answers: Answers = []
+        if known is not None and known.is_in_doubt and known.last_hop == last_hop:
+            known.is_in_doubt = False
+            if known.subscription.edition != subscription.edition:  # Its id is in use again.
+                answers, known = self._forget(known), None
         if known is not None:  # A repetition, or an id used twice: the first one stands.
-            if last_hop == known.last_hop:
-                known.is_in_doubt = False
             return self._confirm_subscription(known, last_hop) if known.in_effect else []
         entry = self._interests.add(subscription, last_hop, self._toward(subscription, last_hop))
-        answers: Answers = []
         for neighbour in self._links:
             if self._may_travel(entry, neighbour) and self._advertisements.is_announced(
                 subscription.filter, neighbour
@@ -450,6 +444,12 @@ class TreeRouting:
         entry = self._interests.get(id)
         if entry is None or entry.last_hop != last_hop:
             return []
+        if self._resync.lacks_subscriptions_of(last_hop):  # Even of what this one covers.
+            entry.is_in_doubt = True
+            return []
+        return self._forget(entry)
+
+    def _forget(self, entry: SubscriptionEntry) -> Answers:
         entry.in_effect = True  # The subscriber no longer waits for it.
         answers: Answers = []
         for neighbour, link in self._links.items():
@@ -490,10 +490,7 @@ class TreeRouting:
     def check(self) -> None:
         """Assert T1 to T5, and what names.py says."""
         self.names.check()
-        self._interests.check()
-        self._advertisements.check()
-        for link in self._links.values():
-            check_link(link, self._advertisements, self._interests)
+        check_tables(self._advertisements, self._interests, self._links.values())
 
 
 def _answer(to: Hop, notice: AdvertisementInEffect | SubscriptionInEffect) -> Send | Confirm:

@@ -40,7 +40,9 @@ layer_joining.py          a tree without further brokers
 expected_traffic.py       what every broker will receive and send
 publisher_placement.py    GRAPE on the finished tree
 direct_links.py           trees without brokers that only forward
+overload_relief.py        free brokers for what only the finished tree shows
 allocation_bounds.py      lower bounds of brokers and traffic
+bound_distance.py         why a plan has more brokers than the bound
 plan_improvement.py       a better plan by local search
 staying.py                a plan that moves fewer clients
 

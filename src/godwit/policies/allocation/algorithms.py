@@ -7,6 +7,8 @@ Departs  1. Without subscriptions the plan is one broker: the smallest that can 
             fewest brokers in all is built, or as many and less input.
          3. With `keep="fewest"`, brokers that only forward are left out if GRAPE's places for the
             publishers make them superfluous (direct_links.py).
+         4. With `keep="fewest"`, if the finished tree loads a broker above its capacity, free
+            brokers help (overload_relief.py).
 Tested   tests/policies/allocation/test_planner.py.
 """
 
@@ -34,6 +36,7 @@ from godwit.policies.allocation.first_fit import Packed
 from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_tree import OverlayTree, star
+from godwit.policies.allocation.overload_relief import relieved
 from godwit.policies.allocation.plan_improvement import PlanImprovement, within
 from godwit.policies.allocation.publisher_placement import place_publishers
 from godwit.policies.allocation.settings import AllocationAlgorithm, AllocationSettings
@@ -96,8 +99,11 @@ def allocate(
             homes=_random_homes(problem, tree, random),
         )
         return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations)
-    tree = _built(problem, settings, units, factory, effort, run) if units else _lone(problem)
-    traffic = finish(tree, settings.uses_grape)
+
+    def build(problem: AllocationProblem) -> OverlayTree:
+        return _built(problem, settings, units, factory, effort, run) if units else _lone(problem)
+
+    traffic = finish(build(problem), settings.uses_grape)
     if settings.links_directly:
         traffic = linked_directly(traffic, lambda tree: finish(tree, settings.uses_grape))
     notes: tuple[str, ...] = ()
@@ -115,6 +121,8 @@ def allocate(
         traffic = Staying(problem, units, factory, run, finish_staying).chosen(
             traffic, settings.stay
         )
+    if settings.keep == "fewest":
+        traffic = relieved(problem, traffic, lambda tree: finish(tree, settings.uses_grape), build)
     return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations, notes)
 
 

@@ -22,8 +22,8 @@ brokers    1. The bytes to subscribers and the bytes on links (by the same argum
 traffic    The input of all brokers: the rate of each publisher, and r_2 + r_3 + ... of each.
 
 A broker of rate r_j may be counted for several publishers: their traffic adds up.  Loads are those
-of the capacity test; where it compensates short vectors, rates for 2 and for the links are without
-compensation, which never is above.
+of the capacity test; where it compensates short vectors, rates for 2 and the bytes that 1 adds up
+are without compensation, which never is above: the finished tree is tested with what is expected.
 Tested   tests/policies/allocation/test_allocation_bounds.py: against the best of all plans.
 """
 
@@ -51,6 +51,9 @@ class AllocationBounds:
     kind: str
     """What the number of brokers follows from: bandwidth, matching, or neither."""
 
+    filled: float = 0.0
+    """The share of the bandwidth of so many brokers, the largest, that the load needs at least."""
+
 
 def allocation_bounds(problem: AllocationProblem) -> AllocationBounds:
     table, plain = problem.table, problem.table.plain
@@ -65,11 +68,21 @@ def allocation_bounds(problem: AllocationProblem) -> AllocationBounds:
         shares = _extra_shares(pairs, capacities)
         links_per_s += table.rates_per_s[p] * shares
         links_bytes_s += table.bandwidths_bytes_s[p] * shares
-    by_bandwidth = 1 + int(np.searchsorted(capacities, float(sent.sum()) + links_bytes_s, "right"))
+    expected = sum(plain.bandwidth_bytes_s(s.profile) for s in problem.subscribers)
+    needed = max(float(sent.sum()), expected + links_bytes_s)
+    # Without subscriptions not even a broker without bandwidth is too small.
+    by_bandwidth = 1 + int(np.searchsorted(capacities, needed, "right")) if len(sent) else 1
     by_matching = _by_matching(problem)
     most = max(1, by_bandwidth, by_matching)
     kind = "neither" if most == 1 else "bandwidth" if by_bandwidth == most else "matching"
-    return AllocationBounds(most, sum(table.rates_per_s) + links_per_s, kind)
+    filled = share_filled(needed, capacities, most)
+    return AllocationBounds(most, sum(table.rates_per_s) + links_per_s, kind, filled)
+
+
+def share_filled(needed: float, capacities: Floats, brokers: int) -> float:
+    """`capacities`: of the first broker, the first two, and so on."""
+    whole = float(capacities[min(brokers, len(capacities)) - 1]) if len(capacities) else 0.0
+    return needed / whole if whole else 0.0
 
 
 def _extra_shares(pairs: Sequence[tuple[float, float]], capacities: Floats) -> float:

@@ -23,6 +23,8 @@ from godwit.profile.matching_delay import MatchingDelay
 
 #: Sums that differ by less than this share count as equal: the order of a sum changes it.
 EQUAL_WITHIN = 1e-9
+#: From here on a number is shown with an exponent.
+MANY = 1e15
 
 
 class UnallocatableError(UsageError):
@@ -179,6 +181,14 @@ def _named(unit: AllocationUnit) -> str:
     return "a subscription" if n == 1 else f"a unit of {n:,} subscriptions"
 
 
+def _amount(number: float) -> str:
+    return f"{number:,.0f}" if number < MANY else f"{number:.3g}"
+
+
+def _counted(n: int) -> str:
+    return "1 subscription" if n == 1 else f"{n:,} subscriptions"
+
+
 def explain_no_room(
     unit: AllocationUnit,
     fills: Iterable[BrokerFill],
@@ -192,18 +202,24 @@ def explain_no_room(
     needed = sum(each.bandwidth_bytes_s for each in units)
     total = sum(fill.broker.output_bandwidth_bytes_s for fill in fills)
     count = f"{len(fills)} broker{'s' if len(fills) > 1 else ''}"
+    if not total:
+        return (
+            f"the load needs {_amount(needed)} bytes/s of output bandwidth and {count} "
+            f"can send 0: brokers with output bandwidth are missing"
+        )
     if needed >= total:
         return (
-            f"the load needs {needed:,.0f} bytes/s of output bandwidth and {count} "
-            f"can send {total:,.0f}: {needed - total:,.0f} bytes/s are missing"
+            f"the load needs {_amount(needed)} bytes/s of output bandwidth and {count} "
+            f"can send {_amount(total)}: {_amount(needed - total)} bytes/s are missing"
         )
     with_bandwidth = [fill for fill in fills if fill.has_bandwidth(unit)]
     if not with_bandwidth:
         left = max(fill.broker.output_bandwidth_bytes_s - fill.bandwidth_bytes_s for fill in fills)
         return (
-            f"{_named(unit)} needs {unit.bandwidth_bytes_s:,.0f} "
+            f"{_named(unit)} needs {_amount(unit.bandwidth_bytes_s)} "
             f"bytes/s of output bandwidth at one broker, and the most that is left at any of "
-            f"{count} is {left:,.0f}: {unit.bandwidth_bytes_s - left:,.0f} bytes/s are missing"
+            f"{count} is {_amount(left)}: {_amount(unit.bandwidth_bytes_s - left)} bytes/s "
+            f"are missing"
         )
 
     def rate_with(fill: BrokerFill) -> float:
@@ -217,7 +233,7 @@ def explain_no_room(
     )
     rate, n = rate_with(best), best.subscriptions + unit.subscriptions
     return (
-        f"broker {best.broker.id!r} would receive {rate:,.2f} publications/s with {n:,} "
-        f"subscriptions and can match {best.broker.rate_max(n):,.2f}/s: the matching rate 1/d(n) "
+        f"broker {best.broker.id!r} would receive {rate:,.2f} publications/s with {_counted(n)} "
+        f"and can match {best.broker.rate_max(n):,.2f}/s: the matching rate 1/d(n) "
         f"is too low there, and no other broker has room"
     )

@@ -80,22 +80,31 @@ class Cbc(PolicyModule):
     ) -> Iterable[Request]:
         if publication.is_control:  # B1
             return ()
-        is_delivered = LocalClient in map(type, destinations)
-        if is_delivered or type(last_hop) is LocalClient:
+        # A broker does this for every publication: no call more than needed.
+        if type(last_hop) is LocalClient:
             publisher = incarnation_of(publication)
-            if type(last_hop) is LocalClient:
-                self._meter(publication, publisher, now_s)
-            if is_delivered:
+            if self._publishers.get(publication.publisher) != publisher:
+                self._replace(publication.publisher, publisher)
+            size = publication.size_bytes or size_bytes(publication)
+            self._meters.record(publisher, publication.sequence, size, now_s)
+            for hop in destinations:
+                if type(hop) is LocalClient:
+                    self._profiles.record(publication, publisher, destinations, now_s)
+                    break
+            return ()
+        for hop in destinations:
+            if type(hop) is LocalClient:
+                publisher = incarnation_of(publication)
                 self._profiles.record(publication, publisher, destinations, now_s)
+                break
         return ()
 
-    def _meter(self, publication: Publication, publisher: str, now_s: float) -> None:
-        before = self._publishers.get(publication.publisher)
-        if before != publisher:
-            if before is not None:
-                self._meters.forget(before)
-            self._publishers[publication.publisher] = publisher
-        self._meters.record(publisher, publication.sequence, size_bytes(publication), now_s)
+    def _replace(self, client: str, publisher: str) -> None:
+        """A local client publishes in another incarnation."""
+        before = self._publishers.get(client)
+        if before is not None:
+            self._meters.forget(before)
+        self._publishers[client] = publisher
 
     def on_subscription(
         self, client: str, id: SubscriptionId, filter: Filter | None, now_s: float

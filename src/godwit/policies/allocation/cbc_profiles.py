@@ -217,20 +217,22 @@ class DeliveryProfiles:
         self, publication: Publication, publisher: str, destinations: Sequence[Hop], now_s: float
     ) -> None:
         """The broker delivered a publication to those of `destinations` that are clients."""
-        sequence = publication.sequence
+        sequence, number = publication.sequence, self._number
+        self._number = number + 1
         notes = self._notes.get(publisher)
         if notes is None or notes[-1][1] >= sequence:  # D4
             notes = self._begin_notes(publisher)
         if self._several:
-            notes.append((self._number, sequence, now_s, destinations, publication.content))
-            self._noted += CONTENT_WEIGHT + len(destinations)
+            notes.append((number, sequence, now_s, destinations, publication.content))
+            noted = self._noted + CONTENT_WEIGHT + len(destinations)
         else:
-            notes.append((self._number, sequence, now_s, destinations, None))
-            self._noted += NOTE_WEIGHT + len(destinations)
-        self._number += 1
+            notes.append((number, sequence, now_s, destinations, None))
+            noted = self._noted + NOTE_WEIGHT + len(destinations)
         if len(notes) > self._length:
-            self._noted -= _weight(notes.popleft())
-        if self._noted > NOTED_MAX:
+            _, _, _, hops, content = notes.popleft()  # As _weight, without a call.
+            noted -= len(hops) + (NOTE_WEIGHT if content is None else CONTENT_WEIGHT)
+        self._noted = noted
+        if noted > NOTED_MAX:
             self._record_notes(next(iter(self._notes)))  # D3
 
     def _begin_notes(self, publisher: str) -> deque[_Note]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from godwit.errors import UsageError
-from godwit.profile.bit_vector import LENGTH
-
-#: A vector must fit into a letter to a neighbour with room to spare.
-LENGTH_MAX = 1_048_576
+from godwit.profile.bit_vector import LENGTH, LENGTH_MAX
 
 
 class ProfilingSettings(

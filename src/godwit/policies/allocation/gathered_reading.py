@@ -35,7 +35,7 @@ from godwit.policies.allocation.packed_profiles import (
     Words,
     union,
 )
-from godwit.profile.bit_vector import LENGTH
+from godwit.profile.bit_vector import LENGTH, LENGTH_MAX
 from godwit.profile.matching_delay import MatchingDelay
 
 
@@ -69,8 +69,10 @@ class AllocationProblem:
 
 def read(gathered: Gathered, *, compensate: bool | None = None) -> AllocationProblem:
     """The problem of a document.  `compensate` None: if vectors are shorter than the thesis's."""
-    if gathered.vector_length < 1:
-        raise UsageError(f"vector_length is {gathered.vector_length}; it must be 1 or more")
+    if not 1 <= gathered.vector_length <= LENGTH_MAX:
+        raise UsageError(
+            f"vector_length is {gathered.vector_length}; it must be 1 to {LENGTH_MAX:,}"
+        )
     for kind, entries in (
         ("publishers", gathered.publishers),
         ("brokers", gathered.brokers),

@@ -9,7 +9,7 @@ T1  A broker other than the root is below exactly one broker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from godwit.policies.allocation.capacity import BrokerCapacity
@@ -76,4 +76,17 @@ def balanced(
         {name: names[place // fanout] for place, name in enumerate(names[1:])},
         {broker.id: broker for broker, _ in pairs},
         {broker.id: units for broker, units in pairs},
+    )
+
+
+def renamed(
+    tree: OverlayTree, names: Mapping[str, str], brokers: Mapping[str, BrokerCapacity]
+) -> OverlayTree:
+    """The same tree with other brokers: `names` has the new one for each."""
+    return replace(
+        tree,
+        root=names[tree.root],
+        parents={names[child]: names[parent] for child, parent in tree.parents.items()},
+        brokers={names[name]: brokers[names[name]] for name in tree.brokers},
+        served={names[name]: units for name, units in tree.served.items()},
     )

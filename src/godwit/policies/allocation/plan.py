@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
+#: Rounding of sums does not make a broker overloaded.
+MATCHING_MAX = 1 + 1e-9
+
 
 class PlannedBroker(msgspec.Struct, frozen=True, kw_only=True):
     """A broker that is kept, and what is expected of it."""
@@ -22,7 +25,7 @@ class PlannedBroker(msgspec.Struct, frozen=True, kw_only=True):
     """To its subscribers and over its links."""
 
     utilisation: float
-    """The share of its output bandwidth."""
+    """The share of its output bandwidth; one without bandwidth counts as one of 1 byte/s."""
 
     messages_per_s: float
     """In and out: the thesis's broker message rate."""
@@ -33,6 +36,11 @@ class PlannedBroker(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions: int
     reason: str
     """Why these units are here, in a sentence."""
+
+
+def is_above_capacity(broker: PlannedBroker) -> bool:
+    """Whether it is loaded with more than it can do: in baselines, or if no free broker helps."""
+    return broker.utilisation >= 1 or broker.matching_utilisation > MATCHING_MAX
 
 
 class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,10 +63,14 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Brokers that are not needed."""
 
     lower_bound_brokers: int
-    """No plan needs fewer."""
+    """No plan within the brokers' capacities has fewer: more than there are if there is none."""
 
     lower_bound_traffic_per_s: float
-    """No plan has brokers that receive fewer publications per second in all: of `input_per_s`."""
+    """Within their capacities, brokers receive no fewer publications per second in all: of
+    `input_per_s`."""
+
+    above_bound: str = ""
+    """Why there are more brokers than the bound; empty if there are not."""
 
     closeness_evaluations: int
     clusters: int

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from godwit.policies.allocation.algorithms import AllocationOutcome
 from godwit.policies.allocation.allocation_bounds import allocation_bounds
+from godwit.policies.allocation.bound_distance import why_above
 from godwit.policies.allocation.expected_traffic import ExpectedTraffic
 from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.overlay_tree import subscribers_in
@@ -36,6 +37,7 @@ def written(
         for index, subscriber in enumerate(problem.subscribers)
         for subscription in subscriber.subscriptions
     }
+    brokers = _brokers(problem, traffic)
     return AllocationPlan(
         algorithm=settings.algorithm,
         assignment=assignment,
@@ -43,10 +45,11 @@ def written(
         root=tree.root,
         publishers=dict(traffic.homes_by_id),
         clients=_clients(problem, traffic, homes),
-        brokers=_brokers(problem, traffic),
+        brokers=brokers,
         released=tuple(sorted(b.id for b in problem.brokers if b.id not in tree.brokers)),
         lower_bound_brokers=bounds.brokers,
         lower_bound_traffic_per_s=bounds.traffic_per_s,
+        above_bound=why_above(bounds, brokers, uses_all=settings.is_baseline),
         closeness_evaluations=outcome.closeness_evaluations,
         clusters=outcome.clusters,
         moves=moves(problem, traffic),
@@ -95,7 +98,7 @@ def _brokers(problem: AllocationProblem, traffic: ExpectedTraffic) -> tuple[Plan
                 id=name,
                 input_per_s=input_per_s,
                 output_bytes_s=sent_bytes_s,
-                utilisation=sent_bytes_s / capacity if capacity else 0.0,
+                utilisation=sent_bytes_s / (capacity or 1.0),
                 messages_per_s=input_per_s + sent_per_s,
                 matching_utilisation=input_per_s / float(limits.rates_max[place]),
                 subscriptions=traffic.tree.subscriptions(name),

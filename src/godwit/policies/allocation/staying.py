@@ -25,7 +25,7 @@ ST1  0 is the best plan.  1 moves nothing if no broker is above its capacity now
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from godwit.policies.allocation.capacity import BrokerCapacity, BrokerFill, UnallocatableError
 from godwit.policies.allocation.direct_links import score
@@ -34,7 +34,7 @@ from godwit.policies.allocation.gathered_reading import AllocationProblem
 from godwit.policies.allocation.layer_joining import joined
 from godwit.policies.allocation.overlay_construction import Allocator, construct
 from godwit.policies.allocation.overlay_layers import Layers
-from godwit.policies.allocation.overlay_tree import OverlayTree, subscribers_in
+from godwit.policies.allocation.overlay_tree import OverlayTree, renamed, subscribers_in
 from godwit.policies.allocation.publisher_placement import BrokerLimits
 from godwit.policies.allocation.units import AllocationUnit, UnitFactory
 
@@ -219,18 +219,6 @@ class Staying:
                     return tree
                 chosen[name] = enough[0].id
         return renamed(tree, chosen, by_id)
-
-
-def renamed(
-    tree: OverlayTree, names: dict[str, str], brokers: dict[str, BrokerCapacity]
-) -> OverlayTree:
-    return replace(
-        tree,
-        root=names[tree.root],
-        parents={names[child]: names[parent] for child, parent in tree.parents.items()},
-        brokers={names[name]: brokers[names[name]] for name in tree.brokers},
-        served={names[name]: units for name, units in tree.served.items()},
-    )
 
 
 def _is_enough(traffic: ExpectedTraffic, name: str, broker: BrokerCapacity) -> bool:

@@ -25,6 +25,7 @@ from msgspec.structs import replace as msgspec_replace
 from godwit.errors import UsageError
 from godwit.policies.allocation.algorithms import METRICS, allocate
 from godwit.policies.allocation.allocation_bounds import AllocationBounds
+from godwit.policies.allocation.bound_distance import why_above
 from godwit.policies.allocation.capacity import BrokerCapacity
 from godwit.policies.allocation.closeness import ClosenessMetric
 from godwit.policies.allocation.gathered_reading import AllocationProblem, SubscriberProfile
@@ -141,6 +142,7 @@ def completed(
         algorithm=algorithm,
         lower_bound_brokers=bounds.brokers,
         lower_bound_traffic_per_s=bounds.traffic_per_s,
+        above_bound=why_above(bounds, plan.brokers, uses_all=False),
         moves=moves,
         closeness_evaluations=plan.closeness_evaluations + evaluations,
         seconds=seconds,

@@ -19,7 +19,7 @@ from math import exp, floor, inf, log
 
 import numpy as np
 
-from godwit.policies.allocation.allocation_bounds import AllocationBounds
+from godwit.policies.allocation.allocation_bounds import AllocationBounds, share_filled
 from godwit.policies.allocation.capacity import BrokerCapacity
 from godwit.policies.allocation.closeness import Floats
 from godwit.policies.allocation.packed_profiles import PackedProfile, PublisherTable
@@ -27,7 +27,7 @@ from godwit.policies.allocation.packed_profiles import PackedProfile, PublisherT
 #: Width of a step of rates.
 RATE_STEP = 0.01
 #: Keys of entries that are not about a publisher.
-BY_RATE, TOTAL, SUBSCRIBERS = -1, -2, -3
+BY_RATE, TOTAL, SUBSCRIBERS, EXPECTED = -1, -2, -3, -4
 
 
 @dataclass(slots=True)
@@ -48,6 +48,7 @@ class LoadHistogram:
         self.add_entry(BY_RATE, min(step, rate), subscriptions)
         self.add_entry(TOTAL, 0.0, sent)
         self.add_entry(SUBSCRIBERS, 0.0, subscribers)
+        self.add_entry(EXPECTED, 0.0, subscribers * table.plain.bandwidth_bytes_s(profile))
 
     def add_entry(self, publisher: int, level: float, weight: float) -> None:
         key = (publisher, level)
@@ -73,12 +74,16 @@ class LoadHistogram:
             shares = _extra_shares(levels, capacities, table.plain, p)
             links_per_s += table.rates_per_s[p] * shares
             links_bytes_s += table.bandwidths_bytes_s[p] * shares
-        needed = self.total_bytes_s + links_bytes_s
+        expected = self.entries.get((EXPECTED, 0.0), 0.0)
+        needed = max(self.total_bytes_s, expected + links_bytes_s)
         by_bandwidth = 1 + int(np.searchsorted(capacities, needed, "right"))
+        if not self.subscribers:
+            by_bandwidth = 1
         by_matching = self._by_matching(brokers)
         most = max(1, by_bandwidth, by_matching)
         kind = "neither" if most == 1 else "bandwidth" if by_bandwidth == most else "matching"
-        return AllocationBounds(most, sum(table.rates_per_s) + links_per_s, kind)
+        filled = share_filled(needed, capacities, most)
+        return AllocationBounds(most, sum(table.rates_per_s) + links_per_s, kind, filled)
 
     def _by_publisher(self) -> Mapping[int, list[tuple[int, float]]]:
         found: dict[int, list[tuple[int, float]]] = {}

@@ -211,7 +211,7 @@ class EdgeBalancer:
         details = PieDetails(
             info,
             balanced=detection.balanced_set(values, self.known, self._triggers),
-            sessions=self.mediator.sessions,
+            moving_sessions=self.mediator.moving_sessions,
             in_session=in_session,
         )
         return Pie(self._context.broker, self.cluster, status, values, details)

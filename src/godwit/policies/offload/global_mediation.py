@@ -14,9 +14,10 @@ Claim    While it lasts, each edge broker knows the loads of both clusters, and 
     PieLease for no time              the same                   they unsubscribe
 
 Departs  1. It ends when every edge broker lists all others in its balanced set, as in the thesis;
-            also after three rounds (detections of the head that requested it) without a session
-            between edge brokers, because the offload algorithms may stop short of balance; and
-            after `global_rounds_max` rounds, so that other clusters get their turn.
+            also after three rounds (detections of the head that requested it) in which no client
+            moved, because the offload algorithms may stop short of balance; and after
+            `global_rounds_max` rounds, so that other clusters get their turn.  A session that finds
+            nothing to move is tried again and again while loads differ: it counts for nothing.
          2. Leases and GlobalKeep have deadlines: if a head dies, the other one and the edge
             brokers of both end the session by themselves (open in the thesis).
 Tested   tests/policies/offload/test_global_mediation.py.
@@ -49,7 +50,7 @@ from godwit.policies.offload.settings import BalancingSettings
 
 GLOBAL_REPLY, GLOBAL_KEEP = "global-reply", "global-keep"
 GLOBAL_ALARMS = (GLOBAL_REPLY, GLOBAL_KEEP)
-#: Rounds without a session after which a global session ends.
+#: Rounds in which no client moved after which a global session ends.
 QUIET_ROUNDS_MAX = 3
 #: A lease, and the patience with the other head, last for so many of the longest rounds.
 LEASE_ROUNDS = 2.5
@@ -68,7 +69,7 @@ class GlobalSession:
     rounds: int = 0
     quiet_rounds: int = 0
     sessions: int = 0
-    """Sessions of the edge brokers of both clusters since it has begun."""
+    """Sessions of the edge brokers of both clusters, since it has begun, in which clients moved."""
 
     before: dict[str, int] = field(default_factory=dict)
     """How many each edge broker had had: when it began, or when the broker was heard first."""
@@ -76,13 +77,13 @@ class GlobalSession:
     leased: set[str] = field(default_factory=set)
 
     def count(self, pies: Iterable[Pie]) -> None:
-        """Take in how many sessions the edge brokers have had.
+        """Take in in how many sessions of the edge brokers clients have moved.
 
         One that has restarted counts from 0, and adds nothing until it has caught up.
         """
         sessions = 0
         for pie in pies:
-            now = pie.details.sessions
+            now = pie.details.moving_sessions
             sessions += max(0, now - self.before.setdefault(pie.broker, now))
         self.sessions = max(sessions, self.sessions)
 
@@ -220,7 +221,7 @@ class GlobalMediator:
         session = self.session
         if session is None or not session.is_running:
             return []
-        session.before.setdefault(pie.broker, pie.details.sessions)
+        session.before.setdefault(pie.broker, pie.details.moving_sessions)
         return self._lease(session, [pie.broker]) if pie.cluster == self._broker else []
 
     def round(self, pies: Collection[Pie], now_s: float) -> list[Request]:
@@ -231,14 +232,15 @@ class GlobalMediator:
             return []
         before = session.sessions
         session.count(pies)
-        in_session = any(pie.details.in_session for pie in pies)
-        is_quiet = not in_session and session.sessions == before
         session.rounds += 1
-        session.quiet_rounds = session.quiet_rounds + 1 if is_quiet else 0
+        if session.sessions > before:
+            session.quiet_rounds = 0
+        elif not any(pie.details.in_session for pie in pies):  # Else it may still move some.
+            session.quiet_rounds += 1
         if session.rounds > 1 and are_all_balanced(pies, session.partner):
             return self.end("all edge brokers of both clusters are balanced")
         if session.quiet_rounds >= QUIET_ROUNDS_MAX:
-            return self.end(f"no session in {QUIET_ROUNDS_MAX} rounds")
+            return self.end(f"no client has moved in {QUIET_ROUNDS_MAX} rounds")
         if session.rounds >= self._settings.global_rounds_max:
             return self.end("it has taken its time; others get their turn")
         keep = self._send(session.partner, GlobalKeep(session=session.session))

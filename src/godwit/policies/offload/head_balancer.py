@@ -13,7 +13,7 @@ Departs  1. A cluster is N/A if one of its edge brokers is.  It starts no global
             N/A (open).
          3. A head without edge brokers publishes nothing of its own; what it hears it publishes
             once more, as the thesis says: one extra hop, to all its neighbours.
-         4. A pair of clusters whose global session led to no session between edge brokers is
+         4. A pair of clusters between which, or in which, no client moved in a global session is
             blocked, as in holds.py.
          5. Heads are asked in the order of the list until one agrees, as edge brokers are.
 Tested   tests/policies/offload/test_global_mediation.py.

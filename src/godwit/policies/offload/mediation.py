@@ -56,6 +56,8 @@ class Mediator:
         self.session: OffloaderSession | AcceptorSession | None = None
         self.sessions = 0
         """Sessions since the start, agreed to by both sides."""
+        self.moving_sessions = 0
+        """... in which clients moved, and which are over."""
         self.pairs = BlockedPairs()
         self.obstacles = Obstacles(context.broker)
         self.is_paused = False
@@ -266,6 +268,7 @@ class Mediator:
     def _leave_busy(self, ending: Ending) -> None:
         context = self._context
         if ending.moved:
+            self.moving_sessions += 1
             context.status.apply(StatusEvent.MOVED)
             context.averages.forget()
             self.prediction = ending.prediction

@@ -82,8 +82,8 @@ class PieDetails(msgspec.Struct, frozen=True, array_like=True):
     balanced: tuple[str, ...] = ()
     """The thesis's balancedSet: the edge brokers that this one is balanced with."""
 
-    sessions: int = 0
-    """Sessions of the publisher since its start."""
+    moving_sessions: int = 0
+    """Sessions of the publisher since its start in which clients moved."""
 
     in_session: bool = False
     """Whether it is in one, or its load has not settled since."""

@@ -23,7 +23,13 @@ from godwit.errors import GodwitError
 from godwit.overlay.topology import Topology
 from godwit.runtime.forks import ForkedProcess, Forks
 from godwit.runtime.processes import BROKER_MODULE, LISTENS, QUIET_PORTS, ended
-from godwit.runtime.settings import BrokerSettings, Limits, NetworkSettings, dump_network
+from godwit.runtime.settings import (
+    CLUSTERS,
+    BrokerSettings,
+    Limits,
+    NetworkSettings,
+    dump_network,
+)
 from godwit.testing.nemesis.clocks import SettableClock, tidy_up
 from godwit.testing.nemesis.tcp_proxy import Proxy
 
@@ -48,9 +54,21 @@ def links_of(topology: Topology, broker: str) -> list[str]:
     return [other for other in topology.neighbours(broker) if other < broker]
 
 
+def network_in(
+    brokers: list[BrokerSettings], limits: Limits, clusters: int | None
+) -> NetworkSettings:
+    """With `clusters` the brokers have the links of so many clusters, else those of a tree."""
+    overlay = "tree" if clusters is None else CLUSTERS
+    return NetworkSettings(broker=brokers, limits=limits, overlay=overlay, clusters=clusters)
+
+
 class BrokerFleet:
-    def __init__(self, topology: Topology, limits: Limits, folder: Path) -> None:
+    def __init__(
+        self, topology: Topology, limits: Limits, folder: Path, clusters: int | None = None
+    ) -> None:
+        """With `clusters` the links are those of so many clusters of these brokers."""
         self.topology = topology
+        self._clusters = clusters
         self.links: dict[tuple[str, str], Proxy] = {}
         """By the ends of the link, in alphabetical order; the second end dials."""
         self.doors: dict[str, Proxy] = {}
@@ -98,7 +116,7 @@ class BrokerFleet:
             )
             for name in self.topology.brokers
         ]
-        return NetworkSettings(broker=brokers, limits=self._limits)
+        return network_in(brokers, self._limits, self._clusters)
 
     async def join(self, broker: str, *links: str) -> None:
         """Start another broker, which dials these."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from godwit.client import GapReason
+from godwit.overlay.clusters.cluster_structure import ClusterStructure
 from godwit.overlay.topology import Topology
 from godwit.simulation.oracle import Violation, ViolationKind
 from godwit.testing.nemesis.fault_kinds import FaultKind
@@ -49,9 +50,14 @@ class Findings:
 
 
 def judge(
-    violations: Iterable[Violation], journal: Journal, topology: Topology, *, is_patient: bool
+    violations: Iterable[Violation],
+    journal: Journal,
+    topology: Topology,
+    *,
+    is_patient: bool,
+    structure: ClusterStructure | None = None,
 ) -> Findings:
-    """Which of the oracle's violations break a promise."""
+    """Which of the oracle's violations break a promise.  In clusters, `structure` says which."""
     found = Findings()
     by_pair: dict[tuple[ViolationKind, str, str], list[int]] = {}
     for violation in violations:
@@ -61,7 +67,8 @@ def judge(
                 found.unacknowledged += 1
                 continue
             if was_contested(published, journal.lives[violation.client]) or (
-                not is_patient and was_told(published, violation.client, journal, topology)
+                not is_patient
+                and was_told(published, violation.client, journal, topology, structure)
             ):
                 found.told += 1
                 continue
@@ -94,7 +101,11 @@ def was_contested(published: PublicationRecord, subscriber: LifeRecord) -> bool:
 
 
 def was_told(
-    published: PublicationRecord, subscriber: str, journal: Journal, topology: Topology
+    published: PublicationRecord,
+    subscriber: str,
+    journal: Journal,
+    topology: Topology,
+    structure: ClusterStructure | None = None,
 ) -> bool:
     """Whether one of the two was told of a gap on the way between them, at that time."""
     from_s, until_s = published.published_s, published.acknowledged_s
@@ -102,7 +113,7 @@ def was_told(
     source, target = journal.lives[published.life], journal.lives[subscriber]
     sources = source.brokers_between(from_s, until_s)
     targets = target.brokers_between(from_s, until_s + SUBSCRIBER_LATE_S)
-    ways = [topology.path(a, b) for a in sources for b in targets]
+    ways = [_way(topology, structure, a, b) for a in sources for b in targets]
     way = {hop for each in ways for hop in each}
     is_bridged = _is_bridged(ways, journal, topology)
 
@@ -115,6 +126,21 @@ def was_told(
     return any(explains(gap, 0.0) for gap in source.gaps) or any(
         explains(gap, SUBSCRIBER_LATE_S) for gap in target.gaps
     )
+
+
+def _way(
+    topology: Topology, structure: ClusterStructure | None, source: str, target: str
+) -> list[str]:
+    """The brokers on the way of a publication.
+
+    Between clusters it is passed on by the broker of the ring, or one in its place: any mate of the
+    target.
+    """
+    if structure is None:
+        return topology.path(source, target)
+    if structure.cluster_of(source) == structure.cluster_of(target):
+        return [source, target]
+    return [source, *structure.mates(target), target]
 
 
 def _is_bridged(ways: Iterable[Sequence[str]], journal: Journal, topology: Topology) -> bool:

@@ -16,6 +16,8 @@ from functools import partial
 from random import Random
 from typing import TypeAlias
 
+from godwit.broker.effects import LinkEffect, OpenLink
+from godwit.broker.stimuli import Neighbour
 from godwit.client import Client
 from godwit.client.broker_connection import FALL_BACK_S
 from godwit.client.client import CONNECT_S
@@ -26,10 +28,10 @@ from godwit.runtime.admission import Admission
 from godwit.runtime.broker_node import BrokerNode
 from godwit.runtime.dialling import Dialler
 from godwit.runtime.server import make_node
-from godwit.runtime.settings import BrokerSettings, Limits, NetworkSettings
+from godwit.runtime.settings import BrokerSettings, Limits
 from godwit.runtime.stopping import hang_up, say_goodbye
 from godwit.testing.memory_transport import MemoryTransport, connect_in_memory
-from godwit.testing.nemesis.broker_fleet import TAIL_LINES, BrokerFleet, links_of
+from godwit.testing.nemesis.broker_fleet import TAIL_LINES, BrokerFleet, links_of, network_in
 from godwit.testing.nemesis.clocks import SettableClock
 from godwit.testing.nemesis.tcp_proxy import Way
 
@@ -100,8 +102,12 @@ _SHOWN = ("broker", "peer", "kind", "where", "neighbour", "reason", "dropped")
 
 
 class MemoryFleet:
-    def __init__(self, topology: Topology, limits: Limits, seed: int) -> None:
+    def __init__(
+        self, topology: Topology, limits: Limits, seed: int, clusters: int | None = None
+    ) -> None:
+        """With `clusters` the links are those of so many clusters of these brokers."""
         self.topology = topology
+        self._clusters = clusters
         self.links: dict[tuple[str, str], MemoryWire] = {}
         self.doors = {name: MemoryWire(_url(name)) for name in topology.brokers}
         self.clocks: dict[str, SettableClock] = {}
@@ -171,8 +177,9 @@ class MemoryFleet:
         settings = self._settings[broker]
         others = [each for name, each in self._settings.items() if name in self.doors]
         known = others if broker in self.doors else [settings]
-        node = make_node(NetworkSettings(broker=known, limits=self._limits), settings)
+        node = make_node(network_in(known, self._limits, self._clusters), settings)
         node.broker.address = _url(broker)
+        node.on_link_effect = partial(self._on_link_effect, node)
         self.nodes[broker] = node
         node.start()
         self._dialling[broker] = [
@@ -182,17 +189,30 @@ class MemoryFleet:
             for link in settings.links
         ]
 
+    def _on_link_effect(self, node: BrokerNode, effect: LinkEffect) -> None:
+        """Another broker takes the place of a lost one in a ring; links are not closed here."""
+        assert isinstance(effect, OpenLink), effect
+        is_linked = Neighbour(effect.broker, effect.lane) in node.ports
+        if not is_linked and not node.is_stopping:
+            opener = self._link_opener(node.name, effect.broker)
+            dialler = Dialler(node, opener, where=effect.broker, secret="", kind=effect.kind)
+            self._dialling[node.name].append(asyncio.create_task(dialler.run()))
+
     def _link_opener(self, broker: str, link: str) -> Opener:
         to = _broker(link)
-        return self._opener(to, broker, self.links.get((to, broker)) or MemoryWire())
+        wire = self.links.get((to, broker)) or self.links.get((broker, to))
+        return self._opener(to, broker, wire or MemoryWire())
 
     async def join(self, broker: str, *links: str) -> None:
         self._settings[broker] = BrokerSettings(id=broker, links=[_url(link) for link in links])
         await self.start(broker)
 
     async def leave(self, broker: str) -> int:
-        node = self._end(broker)
+        """Stop as SIGTERM does: meanwhile neighbours that were away may come back."""
+        node = self.nodes[broker]
+        node.is_stopping = True
         await say_goodbye(node)
+        self._end(broker)
         for port in list(node.ports.values()):
             port.close("the broker has left")
         return 0

@@ -8,7 +8,6 @@ and one that has found something can be looked into.
 
 from __future__ import annotations
 
-import random as global_random
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
@@ -25,16 +24,20 @@ MEMORY_KINDS = tuple(kind for kind in NETWORK_KINDS if kind is not FaultKind.CLO
 
 
 def run_in_memory(
-    seed: int, *, seconds: float = 30.0, kinds: Collection[FaultKind] = MEMORY_KINDS
+    seed: int,
+    *,
+    seconds: float = 30.0,
+    kinds: Collection[FaultKind] = MEMORY_KINDS,
+    in_clusters: bool = False,
 ) -> NemesisResult:
     """The run of this seed."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    plan = draw_plan(seed, seconds=seconds, kinds=[kind for kind in kinds if kind in MEMORY_KINDS])
+    wanted = [kind for kind in kinds if kind in MEMORY_KINDS]
+    plan = draw_plan(seed, seconds=seconds, kinds=wanted, in_clusters=in_clusters)
     with tempfile.TemporaryDirectory(prefix="godwit-nemesis-") as folder:
         clock = SettableClock(Path(folder) / "clock")
 
         async def run() -> NemesisResult:
-            fleet = MemoryFleet(plan.topology, plan.limits, seed)
+            fleet = MemoryFleet(plan.topology, plan.limits, seed, plan.clusters)
             return await NemesisRun(plan, fleet, clock).run()
 
-        return run_in_virtual_time(run(), clocks=True)
+        return run_in_virtual_time(run(), seed=seed, clocks=True)

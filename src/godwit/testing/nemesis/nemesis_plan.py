@@ -1,4 +1,4 @@
-"""The plan of a run, drawn from its seed: the tree, what clients do and when, what fails and when.
+"""The plan of a run, drawn from its seed: the network, what clients do, what fails, and when.
 
 The plan is the same for the same seed.  What happens is not, quite: real processes share a real
 machine.  A seed that has found something is therefore run several times.
@@ -13,6 +13,7 @@ from random import Random
 from typing import TypeAlias
 
 from godwit.content.filters import Filter
+from godwit.overlay.clusters.cluster_structure import ClusterStructure, arrange
 from godwit.overlay.topology import Topology, random_tree
 from godwit.runtime.settings import Limits
 from godwit.testing.nemesis.fault_kinds import (
@@ -98,6 +99,12 @@ class NemesisPlan:
 
     people: tuple[PersonPlan, ...]
     faults: tuple[PlannedFault, ...]
+    structure: ClusterStructure | None = None
+    """None in a tree."""
+
+    @property
+    def clusters(self) -> int | None:
+        return None if self.structure is None else len(self.structure.clusters)
 
     @property
     def limits(self) -> Limits:
@@ -105,12 +112,25 @@ class NemesisPlan:
 
 
 def draw_plan(
-    seed: int, *, seconds: float = 30.0, kinds: Collection[FaultKind] = NETWORK_KINDS
+    seed: int,
+    *,
+    seconds: float = 30.0,
+    kinds: Collection[FaultKind] = NETWORK_KINDS,
+    in_clusters: bool = False,
 ) -> NemesisPlan:
-    """The plan of this seed.  Even seeds are patient, odd ones are not."""
+    """The plan of this seed.  Even seeds are patient, odd ones are not.
+
+    With `in_clusters` the brokers of the tree are in clusters instead, most of several brokers.
+    """
     random = Random(seed)
     is_patient = seed % 2 == 0
     topology = random_tree(random.randint(5, 9), random)
+    structure = None
+    if in_clusters:
+        count = len(topology.brokers)
+        structure = arrange(topology.brokers, random.randint(1, 1 + count // 2))
+        topology = structure.topology
+        kinds = [kind for kind in kinds if kind is not FaultKind.EXTRA_LINK]  # None is too many.
     names = [f"c{number}" for number in range(random.randint(4, 7))]
     late = random.sample(topology.brokers, random.randint(0, 2))
     content = RandomContent(("class", "name", "size"), random)
@@ -128,14 +148,21 @@ def draw_plan(
         late_s={broker: random.uniform(*LATE_S) for broker in late},
         people=people,
         faults=tuple(sorted(faults.planned, key=lambda fault: fault.at_s)),
+        structure=structure,
     )
 
 
 def planned_faults(
-    seeds: Iterable[int], *, seconds: float = 30.0, kinds: Collection[FaultKind] = NETWORK_KINDS
+    seeds: Iterable[int],
+    *,
+    seconds: float = 30.0,
+    kinds: Collection[FaultKind] = NETWORK_KINDS,
+    in_clusters: bool = False,
 ) -> Counter[FaultKind]:
     """How often each kind is planned in these runs, without running them."""
-    plans = (draw_plan(seed, seconds=seconds, kinds=kinds) for seed in seeds)
+    plans = (
+        draw_plan(seed, seconds=seconds, kinds=kinds, in_clusters=in_clusters) for seed in seeds
+    )
     return Counter(fault.kind for plan in plans for fault in plan.faults)
 
 

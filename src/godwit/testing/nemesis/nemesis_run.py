@@ -108,7 +108,13 @@ class NemesisRun:
             if code:
                 journal.problem(f"broker {broker} did not stop in time, or ended with code {code}")
         self._oracle.finish(journal.now_s())
-        found = judge(self._oracle.violations, journal, plan.topology, is_patient=plan.is_patient)
+        found = judge(
+            self._oracle.violations,
+            journal,
+            plan.topology,
+            is_patient=plan.is_patient,
+            structure=plan.structure,
+        )
         for untold in untold_gaps(journal, plan.topology, plan.limits.link_s):
             journal.problem(untold)
         self._report(result, found)
@@ -255,7 +261,9 @@ class NemesisRun:
     def _story(self, judgement: Findings) -> list[str]:
         """What happened: faults and requests, the publications concerned, the brokers' logs."""
         journal = self._journal
-        lines = [f"tree: {' '.join('-'.join(link) for link in sorted(self._plan.topology.links))}"]
+        kind = "tree" if self._plan.clusters is None else f"{self._plan.clusters} clusters"
+        links = " ".join("-".join(link) for link in sorted(self._plan.topology.links))
+        lines = [f"{kind}: {links}"]
         lines += [f"{at_s:7.2f} {text}" for at_s, text in journal.events[:STORY_EVENTS_MAX]]
         for _, publisher, number in sorted(judgement.concerned)[:40]:
             lines.append(str(journal.publications[publisher, number]))

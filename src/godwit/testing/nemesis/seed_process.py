@@ -38,6 +38,9 @@ class SeedRequest(msgspec.Struct, frozen=True):
     in_memory: bool = False
     """Brokers are no processes, and the clock is virtual."""
 
+    in_clusters: bool = False
+    """Brokers are in clusters, not in a tree."""
+
     @property
     def clock_file(self) -> Path:
         """The clock of this process."""
@@ -54,8 +57,13 @@ async def _run(request: SeedRequest) -> NemesisResult:
     folder = Path(request.folder)
     if request.services:
         return await ServiceRun(request.seed, request.seconds, request.kinds, folder).run()
-    plan = draw_plan(request.seed, seconds=request.seconds, kinds=request.kinds)
-    fleet = BrokerFleet(plan.topology, plan.limits, folder)
+    plan = draw_plan(
+        request.seed,
+        seconds=request.seconds,
+        kinds=request.kinds,
+        in_clusters=request.in_clusters,
+    )
+    fleet = BrokerFleet(plan.topology, plan.limits, folder, plan.clusters)
     return await NemesisRun(plan, fleet, SettableClock(request.clock_file)).run()
 
 
@@ -65,7 +73,12 @@ def main() -> None:
     logging.getLogger("godwit").setLevel(logging.ERROR)
     logging.getLogger("godwit").propagate = False  # What brokers in memory log is in the story.
     if request.in_memory:
-        result = run_in_memory(request.seed, seconds=request.seconds, kinds=request.kinds)
+        result = run_in_memory(
+            request.seed,
+            seconds=request.seconds,
+            kinds=request.kinds,
+            in_clusters=request.in_clusters,
+        )
     else:
         result = uvloop.run(_run(request))
     sys.stdout.buffer.write(msgspec.json.encode(result))

@@ -64,6 +64,7 @@ async def run_seeds(
     kinds: Collection[FaultKind] = ALL_KINDS,
     services: bool = False,
     in_memory: bool = False,
+    in_clusters: bool = False,
     jobs: int = 1,
     on_result: Callable[[NemesisResult], None] = lambda _: None,
 ) -> NemesisSummary:
@@ -74,7 +75,12 @@ async def run_seeds(
     async def one(seed: int) -> None:
         async with free:
             result = await run_seed(
-                seed, seconds=seconds, kinds=kinds, services=services, in_memory=in_memory
+                seed,
+                seconds=seconds,
+                kinds=kinds,
+                services=services,
+                in_memory=in_memory,
+                in_clusters=in_clusters,
             )
         summary.add(result)
         on_result(result)
@@ -92,10 +98,11 @@ async def run_seed(
     kinds: Collection[FaultKind] = ALL_KINDS,
     services: bool = False,
     in_memory: bool = False,
+    in_clusters: bool = False,
 ) -> NemesisResult:
     """One run, in a process with its own clock; nothing of it is left behind."""
     with tempfile.TemporaryDirectory(prefix="godwit-nemesis-") as folder:
-        request = SeedRequest(seed, seconds, tuple(kinds), folder, services, in_memory)
+        request = SeedRequest(seed, seconds, tuple(kinds), folder, services, in_memory, in_clusters)
         spare_s = SERVICES_SPARE_S if services else SPARE_S
         environment = dict(os.environ)
         if not services and not in_memory:  # Java has its own way to the clock.
@@ -121,7 +128,11 @@ async def run_seed(
         tail = errors.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
         if process.returncode:
             return _failed(seed, seconds, "the run failed", *tail)
-        result = msgspec.json.decode(out, type=NemesisResult)
+        try:
+            result = msgspec.json.decode(out, type=NemesisResult)
+        except msgspec.DecodeError as error:
+            ended = f"the run ended after {len(out)} bytes of its result: {error}"
+            return _failed(seed, seconds, ended, *tail)
         if result.violations:  # Services write their logs there.
             result.story += ["-- standard error", *tail]
         if is_left:
@@ -158,12 +169,15 @@ def replay_command(
     kinds: Collection[FaultKind] = NETWORK_KINDS,
     services: bool = False,
     in_memory: bool = False,
+    in_clusters: bool = False,
 ) -> str:
     command = f"godwit nemesis {seed} --seconds {seconds:g}"
     if services:
         command += " --services"
     if in_memory:
         command += " --in-memory"
+    if in_clusters:
+        command += " --overlay clusters"
     if set(kinds) != set(SERVICE_KINDS if services else NETWORK_KINDS):
         command += f" --kinds {','.join(kind.value for kind in kinds)}"
     return command

@@ -9,7 +9,6 @@ expects a smaller difference at its end than at its beginning (L39).
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from collections.abc import Iterator
 from random import Random
 
@@ -49,8 +48,7 @@ LIMITS = Limits(load_window_s=1.0)
 
 def balancing_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    return run_in_virtual_time(_storm(Storm(seed), Random(seed)), clocks=True)
+    return run_in_virtual_time(_storm(Storm(seed), Random(seed)), seed=seed, clocks=True)
 
 
 def storm_settings(random: Random) -> BalancingSettings:

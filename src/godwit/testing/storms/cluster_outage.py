@@ -8,7 +8,6 @@ again, although other brokers have taken places in rings, and clients can move.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from random import Random
 
 from godwit.overlay.clusters.cluster_structure import ClusterStructure, arrange
@@ -32,8 +31,7 @@ PUBLISH_S = 2.0
 
 def cluster_outage(seed: int) -> Storm:
     """The outage of this seed, always the same; `wrong` is empty unless something stayed broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    return run_in_virtual_time(_outage(Storm(seed), Random(f"outage {seed}")))
+    return run_in_virtual_time(_outage(Storm(seed), Random(f"outage {seed}")), seed=seed)
 
 
 async def _outage(result: Storm, random: Random) -> Storm:

@@ -8,7 +8,6 @@ and no others.  In every other storm clients move.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from collections.abc import Iterable
 from random import Random
 
@@ -34,8 +33,7 @@ from godwit.testing.virtual_time import run_in_virtual_time
 
 def cluster_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    return run_in_virtual_time(_storm(Storm(seed), Random(f"clusters {seed}")))
+    return run_in_virtual_time(_storm(Storm(seed), Random(f"clusters {seed}")), seed=seed)
 
 
 async def _storm(result: Storm, random: Random) -> Storm:

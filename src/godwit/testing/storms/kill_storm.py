@@ -12,7 +12,6 @@ for `link_s`: what it has held until then, it handles with tables that are not c
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from random import Random
 
 from godwit.api.network_api import ChangeStep, StepKind
@@ -49,13 +48,12 @@ RECOVERED_S = 30.0
 
 def kill_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
     random = Random(f"kill storm {seed}")
     tree, plans = random_tree(random.randint(3, 7), random), _KillingPlans
     if seed % 3 == 2:
         tree, plans = balanced_tree(MANY, fanout=2), _DownAndUp
     storm = storm_of_plans(Storm(seed), random, tree, plans, LIMITS)
-    return run_in_virtual_time(storm, clocks=True)
+    return run_in_virtual_time(storm, seed=seed, clocks=True)
 
 
 class _KillingPlans(StormyPlans):

@@ -4,12 +4,14 @@ As `reshaping_storm`, with live brokers in virtual time and overlays of any kind
 meshes open and close at random.  In every other storm a broker, a link or the coordinator fails in
 a random phase of each change; a broker that is started again has the configuration of the first
 overlay.  In the others nothing fails.
+
+`delta_move_storm` is the same in a mesh that stays one: brokers leave a neighbour for another.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random as global_random
+from collections.abc import Sequence
 from random import Random
 
 from godwit.migration.reshaping import ReshapingRecord, ReshapingStage
@@ -19,7 +21,7 @@ from godwit.overlay.mesh.mesh_settings import mesh_settings_of
 from godwit.overlay.topology import random_tree
 from godwit.testing.memory_network import MemoryNetwork
 from godwit.testing.overlay_shapes import OverlayShape, shape_for, soft_link_modules
-from godwit.testing.random_reshaping import shuffled_tree
+from godwit.testing.random_reshaping import after_delta_move, shuffled_tree
 from godwit.testing.storms.reshaping_storm import (
     PUBLISH_S,
     StormyChanges,
@@ -35,15 +37,27 @@ from godwit.testing.virtual_time import run_in_virtual_time
 
 def overlay_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    return run_in_virtual_time(_storm(Storm(seed), Random(f"overlay storm {seed}")))
+    return run_in_virtual_time(_storm(Storm(seed), Random(f"overlay storm {seed}")), seed=seed)
 
 
-async def _storm(result: Storm, random: Random) -> Storm:
-    tree = random_tree(random.randint(2, 6), random)
+def delta_move_storm(seed: int) -> Storm:
+    """The same for a mesh, in which only brokers around one of them change."""
+    random = Random(f"delta move storm {seed}")
+    storm = _storm(Storm(seed), random, kinds=("mesh",), brokers=(3, 6))
+    return run_in_virtual_time(storm, seed=seed)
+
+
+async def _storm(
+    result: Storm,
+    random: Random,
+    *,
+    kinds: Sequence[str] = tuple(sorted(OVERLAYS)),
+    brokers: tuple[int, int] = (2, 6),
+) -> Storm:
+    tree = random_tree(random.randint(*brokers), random)
     result.brokers = len(tree.brokers)
     latency_s = random.choice((0.0001, 0.002, 0.02))
-    kind = random.choice(sorted(OVERLAYS))
+    kind = random.choice(kinds)
     shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
     async with MemoryNetwork(
         tree,
@@ -59,7 +73,8 @@ async def _storm(result: Storm, random: Random) -> Storm:
         for client in clients:
             client.period_s = 10 ** random.uniform(-2.5, -1.3)
             await client.start(names)
-        changes = _OverlayStormChanges(result, network, random)
+        make = _OverlayStormChanges if len(kinds) > 1 else _DeltaMoveStormChanges
+        changes = make(result, network, random)
         changes.is_calm = result.seed % 2 == 0
         changes.now = kind, shape
         until_s = asyncio.get_running_loop().time() + PUBLISH_S
@@ -84,20 +99,29 @@ class _OverlayStormChanges(StormyChanges):
     next: tuple[str, OverlayShape]
 
     def _plan(self, change: str, epoch: int) -> ReshapingRecord:
-        random, network = self._random, self._network
-        kind = random.choice(sorted(OVERLAYS))
-        tree = shuffled_tree(network.topology, random)
-        shape = shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
-        self.next = kind, shape
+        network = self._network
+        kind, shape = self.next = self._next_shape(self._random)
         self.faults.happened.append(f"{change}: to {kind} {dict(shape.settings)}")
         return network.plan_shape(
             shape.topology, change, epoch, overlay=kind, settings=shape.settings
         )
 
+    def _next_shape(self, random: Random) -> tuple[str, OverlayShape]:
+        kind = random.choice(sorted(OVERLAYS))
+        tree = shuffled_tree(self._network.topology, random)
+        return kind, shape_for(OVERLAYS[kind], tree, seed=random.randrange(2**32))
+
     def _ended(self, record: ReshapingRecord) -> None:
         super()._ended(record)
         if record.stage is ReshapingStage.DONE:
             self.now = self.next
+
+
+class _DeltaMoveStormChanges(_OverlayStormChanges):
+    def _next_shape(self, random: Random) -> tuple[str, OverlayShape]:
+        kind, shape = self.now
+        tree = after_delta_move(shape.topology, shape.settings["delta"], random)
+        return kind, OverlayShape(tree, shape.settings)
 
 
 async def _check_when_quiet(

@@ -11,7 +11,6 @@ carried out.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from collections.abc import Sequence
 from functools import partial
 from random import Random
@@ -44,11 +43,10 @@ LIMITS = (Limits(), Limits(link_s=60.0, restart_s=5.0), Limits(link_s=20.0))
 
 def plan_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
     random = Random(f"plan storm {seed}")
     tree = random_tree(random.randint(3, 7), random)
     storm = storm_of_plans(Storm(seed), random, tree, StormyPlans, LIMITS)
-    return run_in_virtual_time(storm, clocks=True)
+    return run_in_virtual_time(storm, seed=seed, clocks=True)
 
 
 async def storm_of_plans(

@@ -10,7 +10,6 @@ one that was committed ends in the new one, at every broker.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
@@ -39,8 +38,7 @@ PUBLISH_S = 6.0
 
 def reshaping_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
-    return run_in_virtual_time(_storm(Storm(seed), Random(f"reshaping storm {seed}")))
+    return run_in_virtual_time(_storm(Storm(seed), Random(f"reshaping storm {seed}")), seed=seed)
 
 
 async def _storm(result: Storm, random: Random) -> Storm:

@@ -9,7 +9,6 @@ the tables of all brokers are those of a network without failures.
 from __future__ import annotations
 
 import asyncio
-import random as global_random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -66,9 +65,8 @@ def storm(seed: int, *, limits: Limits | None = None, has_soft_links: bool = Fal
 
     With `has_soft_links` the tree is a mesh, whose soft links open and close at random.
     """
-    global_random.seed(seed)  # Back-off between connection attempts is drawn from it.
     storm = _storm(Storm(seed), Random(seed), limits, has_soft_links=has_soft_links)
-    return run_in_virtual_time(storm)
+    return run_in_virtual_time(storm, seed=seed)
 
 
 async def _storm(

@@ -2,6 +2,7 @@
 // A view has `open(known)`, which makes its elements, `update(known)` for new data, and `close()`.
 
 import { close, keys } from "./acting.js";
+import { ReplayBar } from "./replay.js";
 import { listen } from "./server.js";
 import { byteRate, element, number, rate } from "./text.js";
 import { BalanceView, BrokersView, MapView, MovesView } from "./network_views.js";
@@ -16,8 +17,14 @@ const known = { overview: null, activity: null, channels: null };
 const main = document.getElementById("main");
 let view = null, shown = "";
 
+// Views that need the network itself: a recorded trace has no tables, and no channels.
+const LIVE_ONLY = ["filters", "channels", "tail"];
+const replayBar = new ReplayBar(document.getElementById("replay"));
+
 function show() {
-  const name = VIEWS.some(([each]) => each === location.hash.slice(1)) ? location.hash.slice(1) : "map";
+  const wanted = location.hash.slice(1);
+  const isThere = VIEWS.some(([each]) => each === wanted) && !(known.overview?.replay && LIVE_ONLY.includes(wanted));
+  const name = isThere ? wanted : "map";
   if (name === shown) return;
   view?.close?.();
   shown = name;
@@ -37,7 +44,11 @@ function tell(kind, data) {
   view?.update(known, kind);
 }
 
-function header({ totals, troubles, missing, left_out }) {
+function header({ totals, troubles, missing, left_out, replay }) {
+  replayBar.show(replay);
+  for (const link of document.querySelectorAll("nav a")) {
+    link.hidden = Boolean(replay) && LIVE_ONLY.includes(link.hash.slice(1));
+  }
   const parts = [
     [`${totals.serving} of ${totals.brokers}`, "brokers serve"], [number(totals.clients), "clients"],
     [rate(totals.publications_per_s), "handled"], [rate(totals.deliveries_per_s), "delivered"],
@@ -62,7 +73,7 @@ async function follow() {
   let pause_ms = 500;
   const on = Object.fromEntries(Object.keys(known).map((kind) => [kind, (data) => {
     pause_ms = 500;
-    connection("live", "good");
+    connection(data.replay || known.overview?.replay ? "recorded" : "live", "good");
     tell(kind, data);
   }]));
   for (;;) {
@@ -90,7 +101,9 @@ function onKey(event) {
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return undefined;
   if (event.key >= "1" && event.key <= String(VIEWS.length)) location.hash = VIEWS[event.key - 1][0];
   else if (event.key === "t") theme();
-  else if (event.key === "?") keys();
+  else if (event.key === " " && event.target === document.body) {
+    if (replayBar.toggle()) event.preventDefault();
+  } else if (event.key === "?") keys();
   else if (event.key === "/") {
     event.preventDefault();
     main.querySelector("input, textarea")?.focus();

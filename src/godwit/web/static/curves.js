@@ -1,6 +1,6 @@
 // Curves over time: a small SVG, with a key, and the value under the pointer.
 
-import { clock, drawn, element } from "./text.js";
+import { drawn, element, moment } from "./text.js";
 
 const WIDTH = 640, HEIGHT = 180, LEFT = 56, BOTTOM = 22, TOP = 8;
 
@@ -23,12 +23,13 @@ export function curves(title, at_s, lines, show) {
     svg.append(drawn("line", { class: "axis", x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }),
       drawn("text", { class: "quiet", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, show(value)));
   }
-  svg.append(drawn("text", { class: "quiet", x: LEFT, y: HEIGHT - 6 }, clock(first)),
-    drawn("text", { class: "quiet", x: WIDTH - 8, y: HEIGHT - 6, "text-anchor": "end" }, clock(last)));
+  svg.append(drawn("text", { class: "quiet", x: LEFT, y: HEIGHT - 6 }, moment(first)),
+    drawn("text", { class: "quiet", x: WIDTH - 8, y: HEIGHT - 6, "text-anchor": "end" }, moment(last)));
+  const usual = (last - first) / at_s.length;
   for (const line of lines) {
     let path = "", isOpen = false;
     line.values.forEach((value, index) => {
-      const gap = index > 0 && at_s[index] - at_s[index - 1] > 15;
+      const gap = index > 0 && at_s[index] - at_s[index - 1] > Math.max(15, 4 * usual);
       if (value === null) isOpen = false;
       else {
         path += `${isOpen && !gap ? "L" : "M"}${x(at_s[index]).toFixed(1)} ${y(value).toFixed(1)}`;

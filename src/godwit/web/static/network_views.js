@@ -5,13 +5,14 @@ import { curves } from "./curves.js";
 import { OverlayMap } from "./map.js";
 import { get } from "./server.js";
 import {
-  bar, byteRate, bytes, clock, element, empty, facts, heading, number, percent, rate, seconds, state, table,
+  bar, byteRate, bytes, clock, element, empty, facts, heading, moment, number, percent, rate, seconds, state, table,
 } from "./text.js";
 
 const WAIT = "Waiting for the first answer of the network ...";
 
 // What can be done with a broker.
 export function brokerActions(row, overview) {
+  if (overview.replay) return "";
   const others = overview.brokers.filter((each) => each.broker !== row.broker && each.state === "serving")
     .map((each) => each.broker);
   const button = (text, action) => element("button", { type: "button", onclick: action }, text);
@@ -59,9 +60,11 @@ export class MapView {
     this.side = element("aside", { class: "card", "aria-live": "polite" });
     this.element = element("div", {},
       heading("Map", "Brokers and the links between them. A larger circle has more load, a thicker line more traffic."
-        + " Red: above 90 %. ▲ publishers, ▼ other clients. A violet dot is a client that moves."),
-      element("div", { class: "mapping" }, element("div", { class: "card" }, this.map.svg), this.side));
+        + " Red: above 90 %. ▲ publishers, ▼ other clients. A violet dot is a client that moves; a dotted line is a soft link of a mesh."),
+      element("div", { class: "mapping" }, element("div", { class: "card" }, this.map.element), this.side));
   }
+
+  close() { this.map.close(); }
 
   update(known, kind) {
     this.known = known;
@@ -79,7 +82,7 @@ export class MapView {
         table([["Broker"], ["Load", true], ["Clients", true]], busiest.map((each) => ({
           cells: [each.broker, element("span", {}, bar(each.load), percent(each.load)), number(each.clients)],
           tabindex: 0, onclick: () => { this.chosen = each.broker; this.update(known); },
-        }))), element("p", { class: "soft" }, "Choose a broker to see more, and to drain it."));
+        }))), element("p", { class: "soft" }, overview.replay ? "Choose a broker to see more." : "Choose a broker to see more, and to drain it."));
     }
     return undefined;
   }
@@ -197,7 +200,7 @@ export class MovesView {
         : empty(overview.has_coordinator ? "None yet: the loads are balanced, or no one subscribes to channels." : "This network has no coordinator."));
     this.decisions.replaceChildren(element("h2", {}, "Decisions of policies"),
       activity.decisions.length ? table([["When"], ["Broker"], ["Policy"], ["Action"], ["Client"], ["From"], ["To"], ["Numbers behind it"]],
-        activity.decisions.slice(0, 60).map(({ broker, decision }) => [clock(decision.at_s), broker, decision.policy, decision.action,
+        activity.decisions.slice(0, 60).map(({ broker, decision }) => [moment(decision.at_s), broker, decision.policy, decision.action,
           decision.subject, decision.source, decision.target, reason(decision.reason)]))
         : empty("None yet. Policies are switched on with [placement] or [balancing] in the network file."));
     this.history.replaceChildren(element("h2", {}, "Changes of the network"),
@@ -205,15 +208,18 @@ export class MovesView {
         activity.changes.map((change) => [number(change.number), clock(change.asked_s),
           `${change.request.kind} ${change.request.brokers.slice(0, 6).join(", ")}`, outcome(change.state), change.request.asked_by,
           number(change.steps.reduce((sum, step) => sum + step.moved, 0)), change.because || change.request.reason]))
-        : empty("None yet."), element("div", { class: "row" }, planButton()));
+        : empty("None yet."), overview.replay ? "" : element("div", { class: "row" }, planButton()));
     return undefined;
   }
 
-  // A proposal of a dry run: approving moves the client now.
+  // A proposal of a dry run: approving moves the client now, rejecting keeps it where it is for a while.
   proposal(move) {
     if (move.outcome !== "proposed") return "";
-    return element("button", { type: "button", onclick: () => act(`Move ${move.client}`,
-      { kind: "move", broker: move.source, to: move.target, clients: [move.client] }) }, "Approve");
+    return element("div", { class: "row" },
+      element("button", { type: "button", onclick: () => act(`Move ${move.client}`,
+        { kind: "move", broker: move.source, to: move.target, clients: [move.client] }) }, "Approve"),
+      element("button", { type: "button", onclick: () => act(`Reject the move of ${move.client}`,
+        { kind: "reject", move: move.number }) }, "Reject"));
   }
 }
 

@@ -49,12 +49,16 @@ export function seconds(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0 s";
   if (value < 1e-3) return `${digits(value * 1e6)} µs`;
+  if (value >= 7200) return `${digits(value / 3600)} h`;
   return value < 1 ? `${digits(value * 1e3)} ms` : `${digits(value)} s`;
 }
 
 export function clock(at_s) {
   return new Date(at_s * 1000).toLocaleTimeString([], { hour12: false });
 }
+
+// A time of day; of a simulation, whose clock begins at 0, seconds.
+export const moment = (at_s) => (at_s < 1e8 ? `${at_s.toFixed(1)} s` : clock(at_s));
 
 export function bar(value) {
   const share = Math.min(1, Math.max(0, value || 0));

@@ -18,10 +18,11 @@ from tests.coordinator.scenes import (
 )
 
 from godwit.api.broker_api import MoveOutcome
-from godwit.api.coordinator_api import MoveRecord, Outcome, WhichMoves
+from godwit.api.coordinator_api import MoveRecord, Outcome, RejectedMove, WhichMoves
 from godwit.coordinator.coordinator_core import Coordinator
 from godwit.coordinator.rounds import MOVES_KEPT, Batch
 from godwit.coordinator.settings import CoordinatorSettings
+from godwit.errors import UsageError
 
 SIX = [f"s{number}" for number in range(6)]
 CROWDED: Homes = {"B1": SIX, "B2": [], "B3": []}
@@ -291,6 +292,27 @@ def test_a_dry_run_moves_nobody_and_shows_the_last_plan() -> None:
     assert shown.outcomes == {"proposed": 4}
     assert len(core.memory.moves) == 4, "the others were much the same"
     assert core.rounds.held(24.0) == frozenset()
+
+
+def test_a_proposal_that_is_rejected_is_not_made_again_for_a_while() -> None:
+    core = coordinator(settings=msgspec.structs.replace(QUICK, dry_run=True))
+    reported(core, 1.0, CROWDED)
+    assert look(core, 2.0)
+    first = core.plan().moves[0]
+    for _ in range(2):  # It may be asked again.
+        rejected = core.reject(RejectedMove(first.number), 3.0)
+    assert (rejected.outcome, rejected.because) == (Outcome.REJECTED, "rejected by an operator")
+    assert core.plan().outcomes == {"proposed": 3, "rejected": 1}
+    assert core.rounds.held(4.0) == {first.client}
+    again = coordinator(0, memory=core.memory, now_s=5.0)
+    assert again.rounds.held(6.0) == {first.client}, "also after a restart"
+    reported(core, 11.0, CROWDED)
+    assert look(core, 12.0)
+    proposed = [move.client for move in core.plan().moves if move.outcome is Outcome.PROPOSED]
+    assert proposed
+    assert first.client not in proposed
+    with pytest.raises(UsageError, match="is not proposed now"):
+        core.reject(RejectedMove(999), 13.0)
 
 
 def test_a_plan_that_was_under_way_is_given_up_after_a_restart() -> None:

@@ -43,6 +43,10 @@ def test_what_does_not_fit_is_kept_with_the_reason(tmp_path: Path) -> None:
     assert held(folder, "record") == [(1, '{"n":"x"}'), (2, "oh")]
     assert held(folder, "source") == [(1, "a"), (2, "a")]
     assert held(folder, "sequence") == [(1, 2), (2, 4)]
+    assert [(reason[:9], text) for _, reason, text in inbox.rejections] == [
+        ("n: 'x' is", '{"n":"x"}'),
+        ("not a JSO", "oh"),
+    ], "for operators, each once"
 
 
 def test_records_without_a_producer_are_new_whatever_the_clock_says(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from tests.web.live_scene import (
     directory_of,
     traffic,
 )
+from tests.web.proposal_scene import proposing
 from tests.web.recorded_scene import record
 
 from godwit.api.dashboard_api import BrokerActivity, BrokerRow
@@ -216,6 +217,28 @@ def test_text_of_clients_is_text(tmp_path: Path) -> None:
             await paul.publish(record)
             await page.until("document.querySelectorAll('.tail li').length === 1")
             assert not await page.run(IS_HIT)
+            assert await page.console_errors() == []
+
+    run(scenario(), within_s=WITHIN_S)
+
+
+def test_a_proposal_of_a_dry_run_can_be_approved_or_rejected(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            proposing(tmp_path / "state") as proposals,
+            dashboard_of(proposals) as (_dashboard, url),
+            browser(tmp_path / "profile") as page,
+        ):
+            await page.size(1280, 800)
+            await page.open(f"{url}/#moves")
+            await page.until("document.body.innerText.includes('Approve')")
+            await picture(page, "proposals")
+            await page.run(click("Reject"))
+            await page.until("document.getElementById('confirm') !== null")
+            await page.run("void document.getElementById('confirm').click()")
+            await page.until("document.getElementById('dialog').innerText.includes('is rejected')")
+            await page.press("\ue00c")  # Escape.
+            await page.until("document.querySelector('td .pill').textContent === 'rejected'")
             assert await page.console_errors() == []
 
     run(scenario(), within_s=WITHIN_S)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 from tests.asynchronous import run
 from tests.web.live_scene import (
@@ -17,15 +19,20 @@ from tests.web.live_scene import (
     directory_of,
     traffic,
 )
+from tests.web.proposal_scene import proposing
 
 from godwit.api import dashboard_api as api
+from godwit.api.coordinator_api import MoveRecord, Outcome
+from godwit.api.routing_api import PolicyDecision, TableEntryView
 from godwit.http.errors import RestError
 from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
+from godwit.web.client_stories import events_of
 from godwit.web.dashboard import Dashboard
 from godwit.web.directory import Directory
 from godwit.web.page_serving import STATIC
 from godwit.web.streams import page_events
+from godwit.web.table_questions import covering
 
 
 @contextlib.asynccontextmanager
@@ -108,6 +115,14 @@ def test_filters_matches_and_stories() -> None:
     run(scenario())
 
 
+def test_covering_is_a_forest_with_the_narrowest_filter_above() -> None:
+    filters = {
+        "a": "n > 0", "b": "n > 5", "c": "n > 9 and m = 1", "d": "n > 5", "e": "m = 1", "f": "k = 2"
+    }  # fmt: skip
+    views = [TableEntryView(id=id, client="", filter=text, hop="") for id, text in filters.items()]
+    assert covering(views) == {"b": "a", "c": "d", "d": "b"}
+
+
 def test_a_move_says_first_what_it_would_do_and_then_what_it_did() -> None:
     async def scenario() -> None:
         async with scene() as (_dashboard, page):
@@ -127,6 +142,56 @@ def test_a_move_says_first_what_it_would_do_and_then_what_it_did() -> None:
             await asyncio.sleep(PERIOD_S)
             after = await page.call(api.OVERVIEW, Nothing())
             assert [row.clients for row in after.brokers] == [2, 1]
+
+    run(scenario())
+
+
+def test_the_story_of_a_client_says_where_it_is_and_who_moved_it() -> None:
+    async def scenario() -> None:
+        async with scene() as (_dashboard, page):
+            story = await page.call(api.CLIENT_STORY, api.WhichClient("tom"))
+            where = "tom is a client of B2, connected, with 1 subscriptions and 0 advertisements."
+            assert story.says == [where]
+            assert [place.broker for place in story.places] == ["B2"]
+            away = await page.call(api.CLIENT_STORY, api.WhichClient("zoe"))
+            assert away.says == ["zoe is not a client of any broker that answers."]
+
+    run(scenario())
+    move = MoveRecord(
+        number=1, plan=1, client="tom", source="B1", target="B2", why="B1 is crowded",
+        outcome=Outcome.MOVED, asked_s=10.0, ended_s=11.0,
+    )  # fmt: skip
+    decision = PolicyDecision(
+        number=7, at_s=20.0, policy="offload", action="moved", subject="tom", source="B2",
+        target="B1", reason={"load": 0.9},
+    )  # fmt: skip
+    assert [(each.at_s, each.by, each.says) for each in events_of([move], {"B2": [decision]})] == [
+        (20.0, "offload at B2", "moved from B2 to B1: load 0.9"),
+        (11.0, "the coordinator", "it moved from B1 to B2: B1 is crowded"),
+    ]
+
+
+def test_a_proposal_of_the_coordinator_can_be_rejected(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            proposing(tmp_path) as directory,
+            dashboard_of(directory) as (_dashboard, url),
+            HttpClient(url, attempts=1) as page,
+        ):
+            (move,) = (await page.call(api.ACTIVITY, Nothing())).moves
+            reject = api.ActionRequest(kind=api.ActionKind.REJECT, move=move.number, dry_run=True)
+            would = await page.call(api.ACT, reject)
+            what = f"The proposal to move {move.client} from B1 to B2"
+            assert would.says == [f"{what} would be rejected, and not be made again soon."]
+            assert (await page.call(api.ACTIVITY, Nothing())).moves[0].outcome == "proposed"
+            done = await page.call(api.ACT, msgspec.structs.replace(reject, dry_run=False))
+            assert done.says == [f"{what} is rejected."]
+            await asyncio.sleep(PERIOD_S * 1.5)
+            (after,) = (await page.call(api.ACTIVITY, Nothing())).moves
+            assert after.outcome == "rejected"
+            assert after.because.startswith("rejected on the dashboard of ")
+            overview = await page.call(api.OVERVIEW, Nothing())
+            assert overview.sharing == api.SharingCounts(front_end=2, back_end=1)
 
     run(scenario())
 

@@ -28,7 +28,7 @@ schemathesis = pytest.importorskip(
 #: Requests of each kind to each operation; a hundred in `make sweep`.
 EXAMPLES = seeds(8, whole=100)
 BOTH = {"/api/overview", "/api/history", "/api/activity", "/api/channels", "/api/lab"}
-LIVE = BOTH | {"/api/filters", "/api/matches", "/api/actions", "/api/why"}
+LIVE = BOTH | {"/api/filters", "/api/matches", "/api/actions", "/api/why", "/api/client"}
 RECORDED = BOTH | {"/api/replay"}
 #: What requests are about in this network: a text that is made up names nothing that there is.
 #: Every second request takes the next of these.

@@ -16,6 +16,7 @@ from godwit.api import dashboard_api as api
 from godwit.errors import UsageError
 from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
+from godwit.web.recorded_stories import recorded_story
 from godwit.web.recorded_trace import RecordedTrace, read_trace
 from godwit.web.replaying import Replay
 
@@ -82,6 +83,29 @@ def test_a_file_that_is_not_complete_is_left_out(folder: Path, tmp_path: Path) -
         (tmp_path / table / "a.parquet").write_bytes(whole)
         (tmp_path / table / "b.parquet").write_bytes(whole[: len(whole) // 2])
     assert len(read_trace(tmp_path).rows) == 7
+
+
+def test_the_story_of_each_publication_has_who_got_it(folder: Path) -> None:
+    delivered, handled = rows(folder, "delivered"), rows(folder, "handled")
+    published = {(r["publisher"], r["sequence"]) for r in handled if r["kind"] == "Publication"}
+    assert published
+    for publisher, sequence in sorted(published)[::5]:
+        id = (publisher, sequence)
+        story = recorded_story(folder, f"{publisher}#{sequence}", "zoe")
+        expected = [r["client"] for r in delivered if (r["publisher"], r["sequence"]) == id]
+        assert sorted(story.got_it) == sorted(expected)  # type: ignore[type-var]
+        passed = {r["broker"] for r in handled if (r["publisher"], r["sequence"]) == id}
+        assert all(any(f"  {broker}, from " in line for line in story.says) for broker in passed)
+        assert story.says[-1].startswith("zoe did not get it. It was at ")
+        if expected:
+            told = recorded_story(folder, f"{publisher}#{sequence}", str(expected[0]))
+            assert told.says[-1] == f"{expected[0]} got it."
+
+
+@pytest.mark.parametrize("text", ["paul", "#3", "paul#x", "zoe#1"])
+def test_a_publication_that_is_not_there_is_refused(folder: Path, text: str) -> None:
+    with pytest.raises(UsageError, match=r"a publication is|there is nothing of"):
+        recorded_story(folder, text)
 
 
 def test_it_plays_stops_at_the_end_and_begins_again(trace: RecordedTrace) -> None:

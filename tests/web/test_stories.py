@@ -2,7 +2,8 @@
 
 Each question is asked first; then the publication is really published, and the brokers that handled
 it and the clients that got it are compared with the story.  The reason is compared with one that is
-computed from what clients hold, with the reference semantics of filters.
+computed from what clients hold, with the reference semantics of filters, and from the way that the
+publication then took.  Clients move between questions, brokers fall silent, links of trees go.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -34,7 +36,7 @@ from godwit.testing.random_content import RandomContent
 from godwit.web.stories import StoryQuestion, path, tell_story
 
 PAIRS_PER_SEED = 25
-#: 1,000 pairs and more in `make sweep`: 44 seeds of two overlays.
+#: In `make sweep` more than 1,000 pairs of each overlay.
 SEEDS = seeds(4, whole=44)
 
 
@@ -43,11 +45,26 @@ class Witness(Observer):
 
     def __init__(self) -> None:
         self.brokers: set[str] = set()
+        self.came_from: dict[str, str] = {}
         self.clients: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        self.brokers.clear()
+        self.came_from.clear()
+        self.clients.clear()
 
     def on_handled(self, broker: str, received: Received, done_s: float) -> None:
         if isinstance(received.message, Publication):
             self.brokers.add(broker)
+            if isinstance(received.last_hop, Neighbour):
+                self.came_from[broker] = received.last_hop.name
+
+    def way_to(self, broker: str) -> list[str]:
+        """The brokers that the publication passed, from the publisher's to this one."""
+        way = [broker]
+        while way[-1] in self.came_from:
+            way.append(self.came_from[way[-1]])
+        return way[::-1]
 
     def on_delivered(
         self, clients: Sequence[str], publication: Publication, hops: int, now_s: float
@@ -77,10 +94,9 @@ class Scene:
             for number in range(random.randint(3, 7))
         ]
         self.silent: set[str] = set()
-
-    @property
-    def links(self) -> list[tuple[str, str]]:
-        return list(self.simulator.topology.links)
+        self.broken: tuple[str, str] | None = None
+        self.is_tree = overlay == "tree"
+        self.links = sorted(topology.links)
 
     async def ask(self, broker: str, question: HopQuestion) -> HopAccount:
         if broker in self.silent:
@@ -134,6 +150,23 @@ class Scene:
                 client.move(random.choice(self.simulator.topology.brokers))
         self.simulator.run()
 
+    def mend(self) -> None:
+        self.silent = set()
+        if self.broken is not None:
+            self.simulator.add_link(*self.broken)
+            self.broken = None
+            self.simulator.run()
+
+    def fail(self) -> None:
+        """Some broker does not answer, or a link of a tree is gone."""
+        random, kind = self.random, self.random.random()
+        if kind < 0.3:
+            self.silent = {random.choice(self.simulator.topology.brokers)}
+        elif kind < 0.6 and self.is_tree:
+            self.broken = random.choice(self.links)
+            self.simulator.remove_link(*self.broken)
+            self.simulator.run()
+
     def record(self, publisher: SimulatedClient) -> dict[str, Value]:
         """One that is permitted, usually."""
         own = list(publisher.holdings.advertisements.values())
@@ -151,20 +184,42 @@ class Scene:
         return None
 
 
-def expected_reason(
+def expected_end(
     scene: Scene, publisher: SimulatedClient, to: SimulatedClient, record: Mapping[str, Value]
-) -> EndReason:
-    """From what clients hold, without any broker."""
+) -> tuple[EndReason, str | None]:
+    """The reason and, where faults end the way, the place: from what clients hold, from where the
+    publication then went, and from the brokers that do not answer."""
+    silent, start, home = scene.silent, publisher.home.broker, to.home.broker
+    if start in silent:
+        return EndReason.BROKER_SILENT, start
     if scene.permitting(publisher, record) is None:
-        return EndReason.NOT_ADVERTISED
+        return EndReason.NOT_ADVERTISED, start
     if to is publisher:
-        return EndReason.OWN_PUBLICATION
+        return EndReason.OWN_PUBLICATION, start
+    if home in silent:
+        return EndReason.BROKER_SILENT, home
     wanted = [each.filter for each in to.holdings.subscriptions.values()]
     if not wanted:
-        return EndReason.NOT_SUBSCRIBED
+        return EndReason.NOT_SUBSCRIBED, None
     if not any(reference.matches(each.predicates, record) for each in wanted):
-        return EndReason.FILTER_FAILS
-    return EndReason.DELIVERED
+        return EndReason.FILTER_FAILS, None
+    way = scene.witness.way_to(home)
+    if way[0] != start:  # It has not arrived: there is no way of links.
+        return EndReason.LINK_DOWN, None
+    for broker, following in pairwise(way):
+        if following in silent:
+            return EndReason.BROKER_SILENT, broker
+    return EndReason.DELIVERED, home
+
+
+def reached(scene: Scene) -> set[str]:
+    """Clients that got it over brokers that answer, as far as a story can follow it."""
+    homes = {client.name: client.home.broker for client in scene.clients}
+    return {
+        name
+        for name in scene.witness.clients
+        if not scene.silent.intersection(scene.witness.way_to(homes[name]))
+    }
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -173,25 +228,32 @@ def test_a_story_says_what_then_happens_and_why(overlay: str, seed: int) -> None
     scene, reasons = Scene(seed, overlay), Counter[EndReason | None]()
     for number in range(PAIRS_PER_SEED):
         if number % 5 == 0:
+            scene.mend()
             scene.change()
+            scene.fail()
         publisher, to = scene.random.choice(scene.clients), scene.random.choice(scene.clients)
         record = scene.record(publisher)
         story = scene.story(publisher, to, record)
         where = f"replay with seed {seed} of {overlay}, pair {number}: {story.says}"
-        reasons[story.reason] += 1
-        assert story.reason == expected_reason(scene, publisher, to, record), where
-        permitted = scene.permitting(publisher, record)
-        witness = scene.witness
-        witness.brokers.clear()
-        witness.clients.clear()
+        permitted, witness = scene.permitting(publisher, record), scene.witness
+        witness.begin()
         if permitted is not None:
             publisher.publish(permitted, record)
             scene.simulator.run()
-        assert set(story.delivered_to) == set(witness.clients), where
-        assert (story.reason is EndReason.DELIVERED) == (to.name in witness.clients), where
-        if permitted is not None:
+        reason, ends_at = expected_end(scene, publisher, to, record)
+        reasons[story.reason] += 1
+        assert story.reason == reason, where
+        assert ends_at in (None, story.ends_at), where
+        assert set(story.delivered_to) == reached(scene), where
+        assert scene.silent or (reason is EndReason.DELIVERED) == (to.name in witness.clients), (
+            where
+        )
+        if permitted is not None and not scene.silent:
             assert {hop.account.broker for hop in story.hops} == witness.brokers, where
             assert story.ends_at in witness.brokers, where
+        assert {hop.account.broker for hop in story.hops} <= witness.brokers | {
+            story.publisher_broker
+        }
     assert len(reasons) >= 2, f"seed {seed} asks only one kind of question: {reasons}"
 
 
@@ -256,6 +318,7 @@ def quiet_chain() -> Scene:
     """p at B1 advertises class A; s is at B4."""
     scene = Scene(1, "tree")
     scene.simulator = Simulator(chain(4), seed=1, observers=(scene.witness,))
+    scene.links = list(chain(4).links)
     scene.clients = [scene.simulator.client("p", at="B1"), scene.simulator.client("s", at="B4")]
     scene.clients[0].advertise(Filter.parse("class = 'A' and size is a number"))
     scene.simulator.run()

@@ -155,6 +155,9 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
     """Asked; the outcome was not reported."""
 
+    REJECTED = "rejected"
+    """An operator does not want it: this client is not proposed again for a while."""
+
     DROPPED = "dropped"
     """The client was not asked: it was offline, or the move had become useless."""
 
@@ -214,6 +217,13 @@ class WhichMoves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     client: str | None = None
 
 
+class RejectedMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A move that a dry run has proposed."""
+
+    number: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    reason: Annotated[str, msgspec.Meta(max_length=500)] = ""
+
+
 class Moves(msgspec.Struct, frozen=True):
     """Moves, latest first; `outcomes` counts all moves."""
 
@@ -243,3 +253,8 @@ PLAN = Operation(
     "GET", "/plan", Nothing, LastPlan, "The last plan, with reasons and outcomes of its moves."
 )
 MOVES = Operation("GET", "/moves", WhichMoves, Moves, "Moves, latest first, with reasons.")
+REJECT_MOVE = Operation(
+    "POST", "/moves/reject", RejectedMove, MoveRecord,
+    "Reject a move that a dry run has proposed: its client is not proposed again for `hold_s`.",
+    is_idempotent=True, is_guarded=True,
+)  # fmt: skip

@@ -8,6 +8,7 @@
     POST /api/matches  {"record"}            -> whose subscriptions match it; what fails in others
     POST /api/actions  {"kind": "drain", ..} -> what was done; with dry_run, what would be done
     POST /api/why      {"record", "to"}      -> the story of a publication
+    GET  /api/client?name=tom                -> the story of a client
     GET  /api/lab                            -> experiments, claims
     POST /api/replay   {"is_playing": true}  -> only of a recorded trace: plays it
 
@@ -26,7 +27,7 @@ import msgspec
 from godwit.api.coordinator_api import MoveRecord
 from godwit.api.datacluster_api import ChannelView, DatasetView
 from godwit.api.network_api import Figure, NetworkChange
-from godwit.api.routing_api import HopAccount, PolicyDecision, TableEntryView
+from godwit.api.routing_api import ClientAccount, HopAccount, PolicyDecision, TableEntryView
 from godwit.broker.explaining import FilterFinding
 from godwit.content.values import CheckedValue
 from godwit.content.wired import ShortText
@@ -136,6 +137,16 @@ class ReplayState(msgspec.Struct, frozen=True, kw_only=True):
     is_playing: bool = False
 
 
+class SharingCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the subscriptions to channels, as the coordinator knows them."""
+
+    front_end: int
+    """Of clients."""
+
+    back_end: int
+    """Of the data cluster: those of the same channel with the same arguments are one."""
+
+
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """The network now, or at the moment of a replay."""
 
@@ -154,6 +165,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     troubles: list[str] = []
     """Servers that do not answer."""
 
+    sharing: SharingCounts | None = None
     replay: ReplayState | None = None
     """Set if this is a recorded trace."""
 
@@ -220,7 +232,8 @@ class FilterRow(msgspec.Struct, frozen=True, kw_only=True):
     broker: str
     subscription: TableEntryView
     covered_by: str = ""
-    """The id of another one in this list that has all its publications, if there is one."""
+    """The id of the narrowest other one in this list that has all its publications, if there is
+    one: so the list is a forest, of the covering poset."""
 
 
 class FilterList(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,6 +281,9 @@ class ActionKind(StrEnum):
     DRAIN = "drain"
     UNDRAIN = "undrain"
     MOVE = "move"
+    REJECT = "reject"
+    """A move that a dry run of the coordinator has proposed."""
+
     PAUSE = "pause"
     RESUME = "resume"
     ABORT = "abort"
@@ -289,6 +305,9 @@ class ActionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     count: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
     """Of move: so many clients, instead of names."""
 
+    move: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
+    """Of reject: its number."""
+
     plan: Annotated[str, msgspec.Meta(max_length=ACTION_BYTES_MAX)] = ""
     reason: Annotated[str, msgspec.Meta(max_length=500)] = ""
     dry_run: bool = False
@@ -306,7 +325,7 @@ class ActionAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 ACT = Operation(
     "POST", "/api/actions", ActionRequest, ActionAccount,
-    "Drain, undrain, move, pause, resume, abort or apply; answers with an account of it.",
+    "Drain, undrain, move, reject, pause, resume, abort or apply; answers with an account of it.",
     is_guarded=True, body_bytes_max=ACTION_BYTES_MAX + 65_536,
 )  # fmt: skip
 
@@ -383,6 +402,41 @@ WHY = Operation(
     "POST", "/api/why", WhyQuestion, PublicationStory,
     "The way of a publication from broker to broker, and why it reaches a subscriber or not.",
     is_idempotent=True, is_guarded=True,
+)  # fmt: skip
+
+# -- the story of a client ---------------------------------------------------------------------
+
+
+class WhichClient(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: ShortText
+
+
+class ClientEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided about a client, or done with it."""
+
+    at_s: float
+    by: str
+    """The coordinator, or the policy of a broker."""
+
+    says: str
+
+
+class ClientStory(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    places: list[ClientAccount]
+    """What brokers that have it as a client know of it; while it moves there are two."""
+
+    events: list[ClientEvent]
+    """As far back as brokers and the coordinator remember, the latest first."""
+
+    says: list[str]
+    silent: list[str] = []
+
+
+CLIENT_STORY = Operation(
+    "GET", "/api/client", WhichClient, ClientStory,
+    "Where a client is, what it holds, what it has lost, and who moved it when and why.",
+    is_guarded=True,
 )  # fmt: skip
 
 # -- a recorded trace --------------------------------------------------------------------------

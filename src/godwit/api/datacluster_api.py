@@ -234,6 +234,14 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
 
 
+class RejectedRecord(msgspec.Struct, frozen=True):
+    """A record that does not fit the columns of its dataset."""
+
+    at_s: float
+    reason: str
+    record: str
+
+
 class DatasetView(msgspec.Struct, frozen=True):
     """A dataset: definition and current size."""
 
@@ -250,6 +258,12 @@ class DatasetView(msgspec.Struct, frozen=True):
 
     feeds: dict[str, str]
     """Filters by name of the feed."""
+
+    quarantined: int = 0
+    """Records that did not fit; they are in the dataset `<name>_quarantine`, with the reasons."""
+
+    rejected: list[RejectedRecord] = []
+    """The last ones since the data cluster started."""
 
 
 class Datasets(msgspec.Struct, frozen=True):

@@ -305,6 +305,12 @@ class Coordinator:
             self._looked_s, says, waits_for, plan, moves, _counted(moves)
         )
 
+    def reject(
+        self, rejected: coordinator_api.RejectedMove, now_s: float
+    ) -> coordinator_api.MoveRecord:
+        because = rejected.reason or "rejected by an operator"
+        return self.rounds.reject(rejected.number, because, now_s)
+
     def moves(self, which: coordinator_api.WhichMoves) -> coordinator_api.Moves:
         every = self.memory.moves
         wanted = [

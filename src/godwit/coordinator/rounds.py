@@ -29,6 +29,7 @@ from godwit.api.coordinator_api import MoveRecord, Outcome, PlanRecord
 from godwit.coordinator.broker_records import Change, Forgotten, Memory
 from godwit.coordinator.deciding import BalancingDecision
 from godwit.coordinator.settings import CoordinatorSettings
+from godwit.errors import UsageError
 
 #: The most subscribers in one request to a broker.
 BATCH_MAX = 50
@@ -87,6 +88,8 @@ class Rounds:
         for move in memory.moves.values():
             if move.asked_s is not None:
                 self._hold(move.client, move.asked_s)
+            elif move.outcome is Outcome.REJECTED and move.ended_s is not None:
+                self._hold(move.client, move.ended_s)
 
     def recover(self, now_s: float) -> None:
         """Give up a plan that was under way when the process ended: its loads are old."""
@@ -148,6 +151,16 @@ class Rounds:
             if not is_dry_run:
                 pair = record.source, record.target
                 self._waiting.setdefault(pair, deque()).append(serial)
+
+    def reject(self, number: int, because: str, now_s: float) -> MoveRecord:
+        """A proposal of a dry run that is not wanted; UsageError if it is not there any more."""
+        move = self._memory.moves.get(number)
+        if move is None or move.outcome not in (Outcome.PROPOSED, Outcome.REJECTED):
+            raise UsageError(f"move {number} is not proposed now; look again")
+        if move.outcome is Outcome.PROPOSED:
+            self._end(move, Outcome.REJECTED, because, now_s)
+            self._hold(move.client, now_s)
+        return self._memory.moves[number]
 
     def hand_out(self, around: Surroundings, now_s: float) -> list[Batch]:
         """The batches to send now; each ends with `carried_out`, or times out."""

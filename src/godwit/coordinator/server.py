@@ -150,6 +150,7 @@ class CoordinatorServer:
                 served(coordinator_api.BROKERS, at_once(brokers)),
                 served(coordinator_api.PLAN, at_once(plan)),
                 served(coordinator_api.MOVES, at_once(core.moves)),
+                served(coordinator_api.REJECT_MOVE, at_once(now(core.reject))),
                 *self._requests.operations(),
             ],
             title="Godwit coordinator",

@@ -17,6 +17,11 @@ from godwit.errors import UsageError
 def dataset_views(cluster: Cluster) -> api.Datasets:
     storage, feeds = cluster.storage, cluster.datasets.feeds()
     views = []
+    rows = {
+        known.id: sum(file.rows for file in storage.files.of(known.id))
+        for known in storage.definitions.all()
+    }
+    quarantined = {known.quarantine_of: rows[known.id] for known in storage.definitions.all()}
     for known in storage.definitions.all():
         dataset, files = known.dataset, storage.files.of(known.id)
         views.append(
@@ -26,11 +31,13 @@ def dataset_views(cluster: Cluster) -> api.Datasets:
                 key=dataset.key,
                 is_static=dataset.is_static,
                 batches=storage.files.progress(known.id).batch,
-                rows=sum(file.rows for file in files),
+                rows=rows[known.id],
                 files=len(files),
                 size_bytes=sum(file.size_bytes for file in files),
                 waiting_bytes=_waiting_bytes(cluster, dataset.name),
                 feeds={feed.name: feed.filter for feed in feeds if feed.dataset == dataset.name},
+                quarantined=quarantined.get(known.id, 0),
+                rejected=_rejected(cluster, dataset.name),
             )
         )
     return api.Datasets(views)
@@ -41,6 +48,14 @@ def _waiting_bytes(cluster: Cluster, dataset: str) -> int:
         return cluster.datasets.inbox(dataset).waiting_bytes
     except UsageError:  # A static dataset or a quarantine has no inbox.
         return 0
+
+
+def _rejected(cluster: Cluster, dataset: str) -> list[api.RejectedRecord]:
+    try:
+        found = list(cluster.datasets.inbox(dataset).rejections)
+    except UsageError:
+        return []
+    return [api.RejectedRecord(*each) for each in reversed(found)]
 
 
 def channel_views(channels: ChannelService) -> api.ChannelList:

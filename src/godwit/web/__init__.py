@@ -11,10 +11,12 @@ actions.py        drain, move, pause ...: what would be done, and what was
 table_questions.py  subscriptions of all brokers, and who matches a record
 stories.py        the way of a publication from broker to broker, and why it ends
 live_stories.py   ... of a live network
+client_stories.py where a client is, what it has lost, and who moved it
 lab_views.py      experiments and their verdicts
 page_serving.py   the page, operations and streams as a web application, and who may ask
 dashboard.py      all of this for a network that runs
 recorded_trace.py a trace that can be shown at any moment of it
 replaying.py      plays it
+recorded_stories.py the way of one publication in a trace
 static/           the page: HTML, CSS and ES modules, without a build step
 """

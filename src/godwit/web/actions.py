@@ -2,6 +2,7 @@
 
 drain, undrain, apply, abort   a change of the coordinator, which carries it out step by step
 drain without a coordinator    the broker itself moves its clients, to a broker that is named
+reject                         the coordinator proposes the move no more for a while
 move                           the broker of the clients
 pause, resume                  every broker that balances its load
 """
@@ -16,6 +17,7 @@ import msgspec
 
 from godwit.api.balancing_api import BALANCING, COMMAND_BALANCING, BalancingCommand, Command
 from godwit.api.broker_api import DRAIN, MOVE, DrainRequest, MoveOutcome, MoveRequest
+from godwit.api.coordinator_api import REJECT_MOVE, Outcome, RejectedMove
 from godwit.api.dashboard_api import ActionAccount, ActionKind, ActionRequest
 from godwit.api.network_api import (
     ABORT_CHANGE,
@@ -49,6 +51,8 @@ class Actions:
                 return await self._drain(request)
             case ActionKind.MOVE:
                 return await self._move(request)
+            case ActionKind.REJECT:
+                return await self._reject(request)
             case ActionKind.PAUSE | ActionKind.RESUME:
                 return await self._balancing(request)
             case ActionKind.ABORT:
@@ -146,6 +150,21 @@ class Actions:
         outcome = await self._gatherer.calls.call(self._url(broker), MOVE, asked, answer_s=MOVE_S)
         is_done = not outcome.stayed and not outcome.unknown
         return ActionAccount(is_done=is_done, says=_moved(outcome, to, began_s))
+
+    async def _reject(self, request: ActionRequest) -> ActionAccount:
+        url = self._coordinator()
+        moves = self._gatherer.activity.moves
+        move = next((each for each in moves if each.number == request.move), None)
+        if move is None or move.outcome is not Outcome.PROPOSED:
+            raise UsageError(f"move {request.move} is not proposed now; look again")
+        what = f"{move.client} from {move.source} to {move.target}"
+        if request.dry_run:
+            says = f"The proposal to move {what} would be rejected, and not be made again soon."
+            return ActionAccount(is_done=False, says=[says])
+        reason = request.reason or f"rejected on the dashboard of {_user()}"
+        asked = RejectedMove(number=move.number, reason=reason)
+        await self._gatherer.calls.call(url, REJECT_MOVE, asked)
+        return ActionAccount(is_done=True, says=[f"The proposal to move {what} is rejected."])
 
     async def _balancing(self, request: ActionRequest) -> ActionAccount:
         calls, urls = self._gatherer.calls, self._gatherer.urls()

@@ -17,6 +17,7 @@ from godwit.api.dashboard_api import (
     ACT,
     ACTIVITY,
     CHANNELS_VIEW,
+    CLIENT_STORY,
     FILTERS,
     HISTORY,
     LAB,
@@ -34,6 +35,7 @@ from godwit.http.operations import Nothing, Served, served
 from godwit.http.serving import serve
 from godwit.protocol.addresses import address
 from godwit.web.actions import Actions
+from godwit.web.client_stories import ClientStories
 from godwit.web.directory import Directory
 from godwit.web.gatherer import PERIOD_S, Gatherer
 from godwit.web.lab_views import lab_view
@@ -107,6 +109,7 @@ class Dashboard:
             served(MATCHES, self._tables.matches),
             served(ACT, self._actions.act),
             served(WHY, self._stories.why),
+            served(CLIENT_STORY, ClientStories(gatherer).tell),
             served(LAB, lab),
         ]
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from godwit.api.balancing_api import BALANCING, BalancingAccount
-from godwit.api.coordinator_api import MOVES, PLAN, WhichMoves
-from godwit.api.dashboard_api import Activity, BrokerActivity, ChannelsView, Overview
+from godwit.api.coordinator_api import BROKERS, MOVES, PLAN, WhichMoves
+from godwit.api.dashboard_api import Activity, BrokerActivity, ChannelsView, Overview, SharingCounts
 from godwit.api.datacluster_api import CHANNELS, DATASETS
 from godwit.api.network_api import CHANGES, NETWORK, NetworkView, WhichChanges
 from godwit.api.network_views import Known
@@ -34,7 +34,7 @@ log = logging.getLogger("godwit.dashboard")
 
 PERIOD_S = 2.0
 ASKED_MAX = 64
-#: Rounds between two looks at channels, and at brokers that had no load balancer.
+#: Rounds between two looks at channels, and at brokers that had no policy.
 SELDOM = 3
 #: Decisions, moves and changes on the page.
 DECISIONS_MAX, MOVES_MAX, CHANGES_MAX = 200, 100, 10
@@ -135,11 +135,15 @@ class Gatherer:
             view = await self.calls.call(url, NETWORK, Nothing())
             plan = await self.calls.call(url, PLAN, Nothing())
             moves = await self.calls.call(url, MOVES, WhichMoves(limit=MOVES_MAX))
+            known = await self.calls.call(url, BROKERS, Nothing())
             changes = await self.calls.call(url, CHANGES, WhichChanges(limit=CHANGES_MAX))
         except GodwitError as error:
             troubles.append(f"the coordinator does not answer: {error}")
             return
         self._take_view(view)
+        self._gathered.sharing = SharingCounts(
+            front_end=known.balance.fe_subscriptions, back_end=known.balance.be_subscriptions
+        )
         self.activity = Activity(
             decisions=self.activity.decisions,
             moves=moves.moves,
@@ -200,7 +204,11 @@ class Gatherer:
                 gathered.balancing.pop(name, None)
         for name in gathered.balancing.keys() - gathered.known.keys():
             del gathered.balancing[name]
-        listed = await self.calls.call_all(urls, DECISIONS, WhichDecisions())
+        deciding = {each.broker for each in self._decisions.values()}
+        asked = {
+            name: url for name, url in urls.items() if self.rounds % SELDOM == 0 or name in deciding
+        }
+        listed = await self.calls.call_all(asked, DECISIONS, WhichDecisions())
         for name, found in listed.items():
             if isinstance(found, DecisionList):
                 for each in found.decisions:

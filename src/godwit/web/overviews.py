@@ -20,6 +20,7 @@ from godwit.api.dashboard_api import (
     NetworkBalance,
     NetworkTotals,
     Overview,
+    SharingCounts,
 )
 from godwit.api.network_api import BrokerAccount, NetworkBroker, NetworkChange, NetworkView
 from godwit.api.network_views import Known, network_view
@@ -42,6 +43,7 @@ class NetworkFindings:
     has_coordinator: bool = False
     has_datacluster: bool = False
     troubles: list[str] = field(default_factory=list)
+    sharing: SharingCounts | None = None
 
 
 def overview_of(gathered: NetworkFindings, at_s: float) -> Overview:
@@ -61,6 +63,7 @@ def overview_of(gathered: NetworkFindings, at_s: float) -> Overview:
         has_coordinator=gathered.has_coordinator,
         has_datacluster=gathered.has_datacluster,
         troubles=gathered.troubles,
+        sharing=gathered.sharing,
     )
 
 

@@ -49,7 +49,8 @@ class StoryQuestion:
 class _Walk:
     hops: dict[str, StoryHop] = field(default_factory=dict)
     delivered_to: dict[str, str] = field(default_factory=dict)
-    silent: list[str] = field(default_factory=list)
+    silent: dict[str, str] = field(default_factory=dict)
+    """Brokers that it goes to and that do not answer, and where it comes from there."""
 
 
 async def tell_story(question: StoryQuestion, ask: Ask) -> PublicationStory:
@@ -66,7 +67,7 @@ async def tell_story(question: StoryQuestion, ask: Ask) -> PublicationStory:
         reason=reason,
         ends_at=ends_at,
         says=[*_sentences(question, walk), *because],
-        silent=walk.silent,
+        silent=list(walk.silent),
     )
 
 
@@ -110,7 +111,7 @@ async def _asked(
     try:
         account = await ask(broker, asked)
     except GodwitError:
-        walk.silent.append(broker)
+        walk.silent[broker] = came_from
         return None
     walk.hops[broker] = StoryHop(came_from=came_from, account=account)
     return account
@@ -219,6 +220,10 @@ async def _broken_way(
     question: StoryQuestion, walk: _Walk, wanted: FilterFinding, ask: Ask
 ) -> tuple[EndReason, str, list[str]]:
     """The subscription is in effect, and the walk did not get there."""
+    if before := _silent_before(question, walk):
+        came_from, broker = before
+        says = f"The way ends at {came_from}: broker {broker}, to which it goes, does not answer."
+        return EndReason.BROKER_SILENT, came_from, [says]
     ends_at = _last_reached(question, walk)
     way = path(question.links, question.publisher_broker, question.to_broker)
     rest = way[way.index(ends_at) :] if ends_at in way else []
@@ -242,6 +247,19 @@ async def _broken_way(
         f" although {wanted.id} is in effect at {question.to_broker}."
     )
     return EndReason.NOT_FORWARDED, ends_at, [says]
+
+
+def _silent_before(question: StoryQuestion, walk: _Walk) -> tuple[str, str] | None:
+    """The broker after which the walk met one that is silent, with a way of links from there to the
+    subscriber over brokers that were not asked: the others are known not to pass it on.
+    """
+    for broker, came_from in walk.silent.items():
+        unknown = [
+            (one, other) for one, other in question.links if not {one, other} & walk.hops.keys()
+        ]
+        if came_from and path(unknown, broker, question.to_broker):
+            return came_from, broker
+    return None
 
 
 def _last_reached(question: StoryQuestion, walk: _Walk) -> str:

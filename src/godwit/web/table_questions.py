@@ -95,17 +95,26 @@ def _rows(pages: Iterable[SubscriptionPage]) -> list[FilterRow]:
 
 
 def covering(views: list[TableEntryView]) -> dict[str, str]:
-    """For each subscription another one that covers it: of equal filters, the first one."""
-    filters = [(view.id, Filter.parse(view.filter)) for view in views]
-    covered: dict[str, str] = {}
-    for number, (id, filter) in enumerate(filters):
-        for other_number, (other, wider) in enumerate(filters):
-            if other_number != number and wider.covers(filter):
-                if filter.covers(wider) and other_number > number:
-                    continue
-                covered[id] = other
-                break
-    return covered
+    """For each subscription the narrowest other one that covers it: the covering poset as a forest.
+
+    Of equal filters, the first one covers the others.
+    """
+    filters = [Filter.parse(view.filter) for view in views]
+    wider: list[list[int]] = [
+        [
+            other
+            for other, each in enumerate(filters)
+            if other != number
+            and each.covers(filter)
+            and not (filter.covers(each) and other > number)
+        ]
+        for number, filter in enumerate(filters)
+    ]
+    return {
+        views[number].id: views[max(found, key=lambda each: (len(wider[each]), -each))].id
+        for number, found in enumerate(wider)
+        if found
+    }
 
 
 def _finding(view: TableEntryView, record: Mapping[str, object]) -> FilterFinding:

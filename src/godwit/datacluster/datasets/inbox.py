@@ -15,6 +15,7 @@ crash between the two writes does no harm.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -47,6 +48,10 @@ class AcceptedRecords(msgspec.Struct, frozen=True):
     duplicates: int
 
 
+#: Kept in memory, for operators who look; all are in the quarantine.
+REJECTIONS_SHOWN, SHOWN_TEXT_MAX = 5, 200
+
+
 class Inbox:
     """May be used from several threads."""
 
@@ -68,6 +73,8 @@ class Inbox:
         self._quarantine_fitter = RecordFitter(quarantine)
         self._lock = threading.Lock()
         self._unnumbered = threading.Lock()
+        self.rejections: deque[tuple[float, str, str]] = deque(maxlen=REJECTIONS_SHOWN)
+        """The last records that did not fit, since the start: time, reason, and the record."""
 
     @property
     def marks(self) -> Marks:
@@ -123,4 +130,10 @@ class Inbox:
         fitted = self._quarantine_fitter.fit(kept, [record.accepted_s for record, _ in rejected])
         assert not fitted.reasons, f"a reason does not fit: {fitted.reasons}"
         sources = [(record.source, record.sequence) for record, _ in rejected]
-        return self._quarantine_log.append(fitted.batch, sources)
+        appended = self._quarantine_log.append(fitted.batch, sources)
+        if appended.added:  # Else they were there already.
+            self.rejections.extend(
+                (record.accepted_s, reason, as_text(record.content, length_max=SHOWN_TEXT_MAX))
+                for record, reason in rejected[-appended.added :]
+            )
+        return appended

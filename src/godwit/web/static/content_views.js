@@ -7,6 +7,20 @@ const EXAMPLE = "{\"class\": \"STOCK\", \"symbol\": \"YHOO\", \"low\": 18.4}";
 const mono = (text) => element("code", {}, text);
 const wrong = (error) => element("p", { class: "no" }, error.message || String(error));
 
+// Each filter below the narrowest one that covers it, with its level, and how many it has below.
+function forest(rows) {
+  const below = new Map(rows.map((row) => [row.subscription.id, []]));
+  const roots = rows.filter((row) => !below.get(row.covered_by)?.push(row));
+  const ordered = [];
+  const add = (row, level) => {
+    const place = ordered.push([row, level, 0]) - 1;
+    for (const each of below.get(row.subscription.id)) add(each, level + 1);
+    ordered[place][2] = ordered.length - place - 1;
+  };
+  for (const root of roots) add(root, 0);
+  return ordered;
+}
+
 export class FiltersView {
   constructor() {
     this.record = element("input", { class: "wide mono", placeholder: EXAMPLE, "aria-label": "Record", name: "record" });
@@ -22,9 +36,10 @@ export class FiltersView {
       element("div", { class: "row" }, element("button", { class: "main", type: "submit" }, "Who matches?"),
         element("span", { class: "soft" }, "or its way, published by"), this.publisher, this.broker,
         element("span", { class: "soft" }, "to"), this.to,
-        element("button", { type: "button", onclick: () => this.why() }, "Tell the story")), this.answer);
+        element("button", { type: "button", onclick: () => this.why() }, "Tell the story"),
+        element("button", { type: "button", onclick: () => this.client() }, "Story of this client")), this.answer);
     this.element = element("div", {}, heading("Filters and why",
-      "All subscriptions of the network. Type a record to see who matches it; nothing is published."), form,
+      "All subscriptions of the network, each below one that covers it: who gets the upper one's publications gets those of the lower one, too. Type a record to see who matches it; nothing is published."), form,
     element("div", { class: "card" }, element("div", { class: "row" }, element("h2", {}, "Subscriptions"), this.contains), this.list));
     this.load();
   }
@@ -39,10 +54,11 @@ export class FiltersView {
   async load() {
     try {
       const found = await get("/api/filters", { contains: this.contains.value });
-      const rows = found.subscriptions.map(({ broker, subscription, covered_by }) => [subscription.client, broker,
-        mono(subscription.filter), subscription.in_effect ? "in effect" : element("span", { class: "no" }, "not yet"),
-        covered_by ? mono(covered_by) : ""]);
-      this.list.replaceChildren(rows.length ? table([["Client"], ["Broker"], ["Filter"], ["State"], ["Covered by"]], rows)
+      const rows = forest(found.subscriptions).map(([{ broker, subscription, covered_by }, level, behind]) => [
+        element("span", {}, level ? element("span", { class: "mono soft" }, `${"\u00a0\u00a0".repeat(level - 1)}└ `) : "", mono(subscription.filter)),
+        subscription.client, broker, subscription.in_effect ? "in effect" : element("span", { class: "no" }, "not yet"),
+        covered_by ? "covered" : behind ? `covers ${behind}` : ""]);
+      this.list.replaceChildren(rows.length ? table([["Filter"], ["Client"], ["Broker"], ["State"], ["Covering"]], rows)
         : empty("No subscription."), element("p", { class: "soft" },
         `${rows.length} of ${found.found} subscriptions are shown, and ${found.advertisements.length} advertisements are known.`
         + (found.silent.length ? ` No answer from ${found.silent.join(", ")}.` : "")));
@@ -69,6 +85,20 @@ export class FiltersView {
       const story = await post("/api/why", { record: this.record.value, publisher: this.publisher.value.trim(),
         broker: this.broker.value.trim(), to: this.to.value.trim() });
       this.answer.replaceChildren(...this.told(story));
+    } catch (error) {
+      this.answer.replaceChildren(wrong(error));
+    }
+  }
+
+  async client() {
+    const name = this.to.value.trim() || this.publisher.value.trim();
+    try {
+      if (!name) throw new Error("type the name of a client: a subscriber, or a publisher");
+      const { says, events, silent } = await get("/api/client", { name });
+      this.answer.replaceChildren(element("ul", {}, says.map((line) => element("li", {}, line))),
+        events.length ? table([["When"], ["By"], ["What, and why"]], events.map((each) => [each.at_s ? clock(each.at_s) : "–", each.by, each.says]))
+          : empty("No move and no decision about it is remembered."),
+        silent.length ? element("p", { class: "soft" }, `No answer from ${silent.join(", ")}.`) : "");
     } catch (error) {
       this.answer.replaceChildren(wrong(error));
     }
@@ -108,11 +138,24 @@ export class ChannelsView {
       return;
     }
     const trouble = channels.trouble ? [element("p", { class: "no" }, channels.trouble)] : [];
-    const datasets = channels.datasets.map((each) => [each.name, number(each.rows), number(each.batches), bytes(each.size_bytes),
-      bytes(each.waiting_bytes), Object.keys(each.feeds).join(", ") || "–"]);
+    const own = channels.datasets.filter((each) => !each.name.endsWith("_quarantine"));
+    const datasets = own.map((each) => [each.name, number(each.rows), number(each.batches), bytes(each.size_bytes),
+      bytes(each.waiting_bytes), Object.keys(each.feeds).join(", ") || "–",
+      each.quarantined ? element("span", { class: "no" }, number(each.quarantined)) : "0"]);
+    const rejected = own.flatMap((each) => each.rejected.map((one) => [clock(one.at_s), each.name, one.reason, mono(one.record)]));
     this.body.replaceChildren(...trouble, element("div", { class: "card" }, element("h2", {}, "Datasets"),
-      datasets.length ? table([["Dataset"], ["Rows", true], ["Batches", true], ["Size", true], ["Waiting", true], ["Feeds"]], datasets) : empty("None yet.")),
+      datasets.length ? table([["Dataset"], ["Rows", true], ["Batches", true], ["Size", true], ["Waiting", true], ["Feeds"], ["Quarantined", true]], datasets) : empty("None yet."),
+      rejected.length ? element("details", { open: true }, element("summary", {}, "Records that did not fit, and why"),
+        table([["When"], ["Dataset"], ["Reason"], ["Record"]], rejected)) : ""),
+    this.sharing(overview),
     ...(channels.channels.length ? channels.channels.map((each) => this.channel(each)) : [element("div", { class: "card" }, empty("No channel yet."))]));
+  }
+
+  // How many subscriptions of clients one query and one copy of its results serve.
+  sharing({ sharing }) {
+    if (!sharing?.front_end) return "";
+    return element("div", { class: "card" }, element("h2", {}, "Sharing"), element("p", {},
+      `${sharing.front_end} subscriptions of clients share ${sharing.back_end} of the data cluster: ${number(sharing.front_end / Math.max(1, sharing.back_end))} for each.`));
   }
 
   channel(each) {

@@ -212,11 +212,14 @@ export class MovesView {
     return undefined;
   }
 
-  // A proposal of a dry run: approving moves the client now.
+  // A proposal of a dry run: approving moves the client now, rejecting keeps it where it is for a while.
   proposal(move) {
     if (move.outcome !== "proposed") return "";
-    return element("button", { type: "button", onclick: () => act(`Move ${move.client}`,
-      { kind: "move", broker: move.source, to: move.target, clients: [move.client] }) }, "Approve");
+    return element("div", { class: "row" },
+      element("button", { type: "button", onclick: () => act(`Move ${move.client}`,
+        { kind: "move", broker: move.source, to: move.target, clients: [move.client] }) }, "Approve"),
+      element("button", { type: "button", onclick: () => act(`Reject the move of ${move.client}`,
+        { kind: "reject", move: move.number }) }, "Reject"));
   }
 }
 

@@ -23,6 +23,8 @@ from tests.web.proposal_scene import proposing
 
 from godwit.api import dashboard_api as api
 from godwit.api.coordinator_api import MoveRecord, Outcome
+from godwit.api.network_api import BrokerAccount, LinkView
+from godwit.api.network_views import Known
 from godwit.api.routing_api import PolicyDecision, TableEntryView
 from godwit.client import connect
 from godwit.http.errors import RestError
@@ -32,6 +34,7 @@ from godwit.web import table_questions
 from godwit.web.client_stories import events_of
 from godwit.web.dashboard import Dashboard
 from godwit.web.directory import Directory
+from godwit.web.overviews import NetworkFindings, overview_of
 from godwit.web.page_serving import STATIC
 from godwit.web.streams import page_events
 from godwit.web.table_questions import covering
@@ -140,6 +143,30 @@ def test_long_tables_are_looked_at_page_by_page(monkeypatch: pytest.MonkeyPatch)
             assert (some.looked_at, some.found) == (14, 30)
 
     run(scenario())
+
+
+def test_soft_links_are_shown_beside_those_of_the_tree() -> None:
+    def account(name: str, links: list[LinkView], soft: list[LinkView]) -> BrokerAccount:
+        return BrokerAccount(
+            broker=name, start="1", pid=1, started_s=0.0, url="", links=links, soft_links=soft
+        )
+
+    b1 = account("B1", [LinkView("B2", "up", 5.0)], [LinkView("B3", "up", 7.0, "soft")])
+    b2 = account("B2", [LinkView("B1", "up", 2.0), LinkView("B3", "up", 1.0, "cross")], [])
+    b3 = account("B3", [LinkView("B2", "away", 4.0, "cross")], [LinkView("B1", "up", 3.0, "soft")])
+    known = {each.broker: Known(each) for each in (b1, b2, b3)}
+
+    def links() -> list[tuple[str, str, str, float, str]]:
+        shown = overview_of(NetworkFindings(known=known), 0.0).links
+        return [(one.one, one.other, one.status, one.bytes_per_s, one.kind) for one in shown]
+
+    assert links() == [
+        ("B1", "B2", "up", 7.0, "primary"),
+        ("B1", "B3", "up", 10.0, "soft"),
+        ("B2", "B3", "away", 0.0, "cross"),
+    ]
+    known["B1"] = Known(b1, is_live=False)
+    assert ("B1", "B3", "up", 3.0, "soft") in links(), "B3 still says so"
 
 
 def test_covering_is_a_forest_with_the_narrowest_filter_above() -> None:

@@ -9,6 +9,7 @@ from godwit.experiments.allocation_forecast.experiment import EXPERIMENT as FORE
 from godwit.experiments.allocation_heterogeneous.experiment import EXPERIMENT as HETEROGENEOUS
 from godwit.experiments.allocation_homogeneous.experiment import EXPERIMENT as HOMOGENEOUS
 from godwit.experiments.allocation_large.experiment import EXPERIMENT as LARGE
+from godwit.experiments.allocation_large_plans.experiment import EXPERIMENT as LARGE_PLANS
 from godwit.experiments.allocation_steps.experiment import EXPERIMENT as STEPS
 from godwit.experiments.cram_closeness.experiment import EXPERIMENT as CLOSENESS
 from godwit.experiments.cram_cost.experiment import EXPERIMENT as COST
@@ -53,6 +54,15 @@ def allocated(case: Case) -> dict[str, float]:
         "overloaded": overloaded,
         "overloaded_unforeseen": 0.0,
         **{f"error_{name}_max": 0.01 for name in ("input", "output", "messages")},
+    }
+
+
+def large_plans(case: Case) -> dict[str, float]:
+    found = allocated(case)
+    return {
+        **found,
+        "planned_in_per_s_mean": found["messages_in_per_s_mean"],
+        "planned_in_per_s_max": found["messages_in_per_s_max"],
     }
 
 
@@ -132,6 +142,7 @@ VALUES = {
     HOMOGENEOUS.name: allocated,
     HETEROGENEOUS.name: allocated,
     LARGE.name: allocated,
+    LARGE_PLANS.name: large_plans,
     STEPS.name: stepped,
     CLOSENESS.name: close,
     VECTORS.name: shortened,
@@ -150,7 +161,10 @@ def results(
     return Results(runs)
 
 
-ALL = (HOMOGENEOUS, HETEROGENEOUS, LARGE, STEPS, FORECAST, CAPACITY, CLOSENESS, VECTORS, COST)
+ALL = (
+    HOMOGENEOUS, HETEROGENEOUS, LARGE, LARGE_PLANS, STEPS, FORECAST, CAPACITY, CLOSENESS, VECTORS,
+    COST,
+)  # fmt: skip
 BETTER = (Verdict.REPRODUCED, Verdict.EXCEEDED)
 
 
@@ -218,6 +232,12 @@ FAILURES: list[tuple[Experiment, str, dict[str, float], dict[str, object]]] = [
     (LARGE, "R2 large", {"brokers": 100}, {"algorithm": "cram-iou"}),
     (LARGE, "R4 large", {"brokers": 500}, {"algorithm": "bin-packing"}),
     (LARGE, "R6 large", {"messages_in_per_s_mean": 20}, {"algorithm": "cram-iou"}),
+    (LARGE_PLANS, "R1 planned", {"brokers": 200}, {"algorithm": "cram-iou"}),
+    (LARGE_PLANS, "R2 planned", {"brokers": 100}, {"algorithm": "cram-iou"}),
+    (LARGE_PLANS, "R4 planned", {"brokers": 500}, {"algorithm": "bin-packing"}),
+    (LARGE_PLANS, "R6 planned", {"planned_in_per_s_mean": 20}, {"algorithm": "cram-iou"}),
+    (LARGE_PLANS, "R6 planned, max", {"planned_in_per_s_max": 20}, {"algorithm": "cram-iou"}),
+    (LARGE_PLANS, "plan-3 large", {"lower_bound_brokers": 9}, {"algorithm": "cram-iou"}),
     (STEPS, "R18", {"messages_in_per_s_mean": 20}, {"publishers": "grape"}),
     (STEPS, "R19", {"messages_in_per_s_mean": 20}, {"publishers": "root"}),
     (STEPS, "R19 max", {"messages_in_per_s_max": 20}, {"publishers": "root"}),

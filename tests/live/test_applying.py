@@ -142,6 +142,11 @@ def test_a_tree_becomes_clusters_and_a_mesh_and_a_tree_again_under_load(tmp_path
                     await asyncio.to_thread(invoke, "network", "apply", str(files[kind]), *where)
                     found = await neighbours(network)
                     assert expected[kind].items() <= found.items(), (kind, found)
+                await asyncio.to_thread(invoke, "network", "apply", str(files["mesh"]), *where)
+                relink = ("network", "relink", "B4", "--from", "B3", "--to", "B1")
+                await asyncio.to_thread(invoke, *relink, *where)
+                found = await neighbours(network)
+                assert found == {"B1": ["B2", "B4"], "B2": ["B1", "B3"], "B3": ["B2"], "B4": ["B1"]}
             assert pids == {broker: network.running.pid(broker) for broker in BROKERS}
 
     run(scenario(), within_s=240.0)

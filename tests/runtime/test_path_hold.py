@@ -58,7 +58,7 @@ def test_what_waits_at_a_flip_stays_in_front_of_what_comes_later(
                 carry_out(record, network.ask_epoch, lambda _: None, brokers=tree.brokers)
             )
             async with asyncio.timeout(20.0):
-                while node.epochs.status.epoch == 0:
+                while node.epochs.status.epoch == 0:  # noqa: ASYNC110
                     await asyncio.sleep(0.001)
             for n in AFTER:
                 await paul.publish({"n": n})

@@ -179,7 +179,7 @@ def test_a_broker_that_recovers_keeps_publications_in_their_order() -> None:
             read(node, *map(publication, range(3)))
             assert numbers(node) == []
             assert node.ports[PAUL].stream.received == 4
-            node.recovery.on_known()
+            node.recovery.on_took_too_long()
             assert numbers(node) == [0, 1, 2]
             assert node.ports[PAUL].stream.received == 4
 

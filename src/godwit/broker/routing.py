@@ -250,10 +250,7 @@ class Routing(Protocol):
 
 @runtime_checkable
 class Structured(Protocol):
-    """A router whose links follow from a structure (overlay/clusters/).
-
-    They may form cycles.
-    """
+    """A router whose links follow from a structure, and may form cycles (overlay/clusters/)."""
 
     def pause(self, client: LocalClient, move: int) -> Sequence[Answer]:
         """Confirm with `Paused` when what the client has published is with all subscribers."""

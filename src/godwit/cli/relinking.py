@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 import uvloop
 
+import godwit.cli.network_plan  # noqa: F401  Its commands belong to the same group.
 from godwit.api.network_api import ChangeKind, ChangeRequest, NetworkView
 from godwit.cli.network_commands import (
     LISTEN,
@@ -17,9 +18,9 @@ from godwit.cli.network_commands import (
     TakeOver,
     WithinS,
     change_network,
+    network,
     running_network,
 )
-from godwit.cli.network_plan import network
 from godwit.cli.options import Json, Secret
 from godwit.errors import UsageError
 from godwit.migration.delta_moves import DeltaMove

@@ -10,6 +10,7 @@ M1  A broker goes only if no publication or subscription of others passes it: no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from godwit.api.network_api import (
     BrokerAccount,
@@ -47,7 +48,7 @@ def cluster_steps(
     return [drain, _reshape(settings), leave]
 
 
-def _reshape(settings: Mapping[str, object]) -> ChangeStep:
+def _reshape(settings: Mapping[str, Any]) -> ChangeStep:
     structure = structure_of(settings)
     return ChangeStep(
         kind=StepKind.RESHAPE,
@@ -55,5 +56,5 @@ def _reshape(settings: Mapping[str, object]) -> ChangeStep:
         members=list(structure.brokers),
         links=sorted(structure.topology.links),
         overlay=OVERLAY,
-        settings=dict(settings),  # type: ignore[arg-type]  Names and a number.
+        settings=dict(settings),
     )

@@ -19,20 +19,23 @@ balance_global/      a chain of clusters
 balance_clusters/    more clusters
 press_accuracy/      estimates against what comes true
 offload_cost/        memory and time of a decision
-allocation/               what the next nine, about broker allocation, share
+allocation/               what the next ten, about broker allocation, share
 allocation_homogeneous/   how few of 80 equal brokers will do
 allocation_heterogeneous/  the same with brokers of three sizes
 allocation_large/         400 and 1,000 brokers
+allocation_large_plans/   the same, plans only
 allocation_steps/         what clustering, a new tree and moved publishers contribute
 allocation_forecast/      plans for traffic that they were not made from
 allocation_capacity/      which capacity of brokers explains which claim
 cram_closeness/           the metric by which CRAM clusters
 cram_vectors/             how long bit vectors must be
 cram_cost/                what making a plan costs
-mesh/                what the next three, about the mesh overlay, share
+mesh/                what the next five, about the mesh overlay, share
 mesh_paths/          how many paths there are, how long publications travel
 mesh_forwarders/     brokers that only forward, and traffic
 mesh_cost/           what more links cost a broker
+mesh_throughput/     saturated brokers
+mesh_congestion/     slow uplinks
 clusters/                 what the next three, about cluster-based publish/subscribe, share
 clusters_load/            clusters, a tree and a hash table
 clusters_balancing/       brokers that hand load to their mates
@@ -54,6 +57,7 @@ from godwit.experiments import (
     allocation_heterogeneous,
     allocation_homogeneous,
     allocation_large,
+    allocation_large_plans,
     allocation_steps,
     bad_prototype,
     bad_simulation,
@@ -74,9 +78,11 @@ from godwit.experiments import (
     grape_enterprise,
     grape_random,
     grape_weights,
+    mesh_congestion,
     mesh_cost,
     mesh_forwarders,
     mesh_paths,
+    mesh_throughput,
     offload_cost,
     placement_sampling,
     press_accuracy,
@@ -107,6 +113,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         allocation_homogeneous,
         allocation_heterogeneous,
         allocation_large,
+        allocation_large_plans,
         allocation_steps,
         allocation_forecast,
         allocation_capacity,
@@ -116,6 +123,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         mesh_paths,
         mesh_forwarders,
         mesh_cost,
+        mesh_throughput,
+        mesh_congestion,
         clusters_load,
         clusters_balancing,
         clusters_optimum,

@@ -65,6 +65,8 @@ class NodeEpochs:
     def __init__(self, node: BrokerNode) -> None:
         self._node = node
         self._lanes: dict[int, NodeLinks] = {node.links.lane: node.links}
+        self._begun_s: dict[int, float] = {}
+        """When the links of an epoch were begun to be made, by the loop's clock."""
         self._closing: dict[int, asyncio.Task[None]] = {}
         self._fencing = 0
         """The highest number of a coordinator so far."""
@@ -122,6 +124,7 @@ class NodeEpochs:
             found = NodeLinks(self._node, neighbours, (), lane)
             if self.knows(lane):
                 self._lanes[lane] = found
+                self._begun_s[lane] = asyncio.get_running_loop().time()
         return found
 
     def _shape_of(self, lane: int) -> NetworkShape | None:
@@ -143,8 +146,13 @@ class NodeEpochs:
         return set().union(*(self._lanes[lane].expected for lane in lanes))
 
     def give_up_expected(self) -> None:
-        for lane in list(self._lanes):
-            if lane not in self._closing:
+        """Links that were not up within `link_s`; those of a younger epoch have their own time."""
+        loop, limit_s = asyncio.get_running_loop(), self._node.limits.link_s
+        for lane in [lane for lane in self._lanes if lane not in self._closing]:
+            left_s = self._begun_s.get(lane, -inf) + limit_s - loop.time()
+            if left_s > 0.0:
+                loop.call_later(left_s, self.give_up_expected)
+            else:
                 self._lanes[lane].give_up_expected()
 
     def is_late_for(self, hello: Hello) -> bool:
@@ -335,6 +343,7 @@ class NodeEpochs:
                     node.remove(port, EPOCH_OVER)
             await asyncio.sleep(CLOSE_STEP_S)
         self._lanes.pop(lane, None)
+        self._begun_s.pop(lane, None)
         self._closing.pop(lane, None)
 
     def on_removed(self, port: LinkPort, reason: str, *, for_good: bool) -> None:

@@ -177,7 +177,7 @@ class NodeNames:
         if self._is_there(client, contest) and not contest.request.take_over:
             reason = (
                 f"the name {client.name} belongs to a client that is connected to broker"
-                f" {node.name}; choose another name, or take it over (take_over=True)"
+                f" {node.name}; choose another name, or take it over (take_over=True, --take-over)"
             )
             # One that is not welcomed yet may hang up, and then nobody has the name.
             is_welcomed = port is not None and port.is_connected

@@ -4,7 +4,7 @@ It learns of its failure from the first caller that remembers it.  Then it waits
 
     for clients        `restart_s`: they reconnect and repeat what they hold
     for neighbours     until each expected one is linked and its resync is complete
-    at most            `link_s`, after which neighbours give a broker up, too
+    at most            `link_s` from then on: neighbours give a broker up after that time, too
 
 What is held is not acknowledged: if this broker fails again, it will be sent again.
 """

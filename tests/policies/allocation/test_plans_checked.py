@@ -98,12 +98,15 @@ def subscription_of(
 
 def delivered_bytes_s(document: Document) -> float:
     windows, received = received_ids(document)
-    sizes = {each["id"]: each["bandwidth_bytes_s"] for each in document["publishers"]}
+    sizes = {each["id"]: float(each["bandwidth_bytes_s"]) for each in document["publishers"]}
     return sum(
-        sizes[publisher] * len(ids) / len(windows[publisher])
-        for found in received.values()
-        for publisher, ids in found.items()
-        if ids
+        (
+            sizes[publisher] * len(ids) / len(windows[publisher])
+            for found in received.values()
+            for publisher, ids in found.items()
+            if ids
+        ),
+        0.0,
     )
 
 

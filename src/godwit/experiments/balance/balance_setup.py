@@ -30,8 +30,8 @@ All platforms are simulated here.  CPU, memory and bandwidth of *simulation* are
 and 7.4, delay factors and bandwidth of *cluster* as well; *small* is the simulation with slower
 brokers for the scale *small*, and *small-alike* has equal ones.  *quarter* has a quarter of the
 simulation's subscribers: edge brokers have a quarter of the bandwidth and memory, and matching
-takes four times as long for each subscription, so they are as busy.  It stands for the simulation
-at the scale *medium*, whose other platforms are those of the scale *paper*.
+takes four times as long for each subscription, so they are as busy.  The scale *medium* has it
+instead of the simulation, *small-alike* instead of the homogeneous cluster, and fewer cases.
 
 Chosen where the thesis is silent: the matching delay of a CPU of 1,000 "MHz" is 0.1 ms plus 2 µs
 for each subscription in the simulation; on the clusters it is 10 µs plus 4 µs, and a delay factor

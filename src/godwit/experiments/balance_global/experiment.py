@@ -29,11 +29,16 @@ def _churn(platform: str) -> list[Case]:
     ]
 
 
-def _stars_and_chains(simulation: str) -> list[Case]:
-    return [
-        *cases((CLUSTER, PLANETLAB)),
-        *cases((PLANETLAB, CLUSTER, simulation), overlay="chain"),
-    ]
+MEDIUM = [
+    *cases((PLANETLAB,)),
+    *cases((PLANETLAB, QUARTER), overlay="chain"),
+    *_churn(SMALL_ALIKE),
+]
+PAPER = [
+    *cases((CLUSTER, PLANETLAB)),
+    *cases((SIMULATION, CLUSTER, PLANETLAB), overlay="chain"),
+    *_churn(HOMOGENEOUS),
+]
 
 
 EXPERIMENT = Experiment(
@@ -55,8 +60,8 @@ eight edge brokers of the homogeneous cluster.
         "small": Scale(
             [*cases((SMALL,)), *cases((SMALL,), overlay="chain"), *_churn(SMALL_ALIKE)], seeds=1
         ),
-        "medium": Scale([*_stars_and_chains(QUARTER), *_churn(SMALL_ALIKE)], seeds=1),
-        "paper": Scale([*_stars_and_chains(SIMULATION), *_churn(HOMOGENEOUS)], seeds=1),
+        "medium": Scale(MEDIUM, seeds=1),
+        "paper": Scale(PAPER, seeds=1),
     },
     run=run,
     measure=measure,

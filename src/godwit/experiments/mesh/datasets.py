@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from godwit.lab.declaration import Case
-from godwit.workloads.zipf import DT1, DT2, DT_C, ZipfSetup
+from godwit.workloads.zipf import DT1, DT2, DT4, DT5, DT_C, ZipfSetup
 
 #: In all experiments of the paper.
 DELTA = 4
@@ -16,6 +16,8 @@ BROKERS = 120
 DATASETS: Mapping[str, tuple[ZipfSetup, int]] = {
     "DT1": (DT1, BROKERS),
     "DT2": (DT2, BROKERS),
+    "DT4": (DT4, 21),
+    "DT5": (DT5, 21),
     "DT-C": (DT_C, 500),
 }
 

@@ -86,7 +86,7 @@ class Routes:
         return bool(self._changes) or self.stand_in_change is not None
 
     def matcher(self, publisher: str) -> Neighbour | None:
-        """Who matches the publications of a publisher; None: this broker."""
+        """The broker that matches the publications of a publisher; None if it is this one."""
         found = self.clusters.get(publisher)
         if found is not None:
             return found

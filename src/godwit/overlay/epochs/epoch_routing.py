@@ -8,20 +8,17 @@
 
 Words    An epoch is a shape of the network with its number, which is the lane of its links.
 Claim    Every publication travels in one epoch, and no subscriber gets one of the next epoch before
-         those of the old one: nothing is lost, nothing comes twice, publisher order is kept.
-         Publishers do not stop.
+         those of the old one: nothing is lost, twice or out of order.  Publishers do not stop.
 Departs  The papers restart the brokers, or change one link at a time.  This is ours.
 Tested   tests/overlay/test_epochs*.py; under traffic: testing/random_reshaping.py.
 
 The two epochs may be of any kind: trees, clusters, meshes (epoch_overlays.py).
 
 E1  `Last` is sent over an old link when this broker has flipped and Last has come over all old
-    links whose publications may go on over this one (epoch_drain.py): then nothing follows on it,
-    from any broker behind this end.
+    links whose publications may go on over this one (epoch_drain.py): then nothing follows on it.
 E2  The old epoch is dropped when Last was sent to all old neighbours and has come from all.
 E3  A publication or sweep of the next epoch waits for that, and whatever follows it on its link.
-E4  Client moves are refused meanwhile: a publisher's new broker could still use the old epoch
-    while its old broker uses the next one.
+E4  Client moves are refused meanwhile: a publisher's old and new brokers could use two epochs.
 E5  A broker that has restarted is sent Last again, behind what it had not acknowledged.
 E6  A sweep that meets the end of the old epoch goes on in the next one, and waits wherever the old
     one has not drained (E3): so it is still behind all publications that it has to follow.
@@ -206,11 +203,11 @@ class EpochRouting(EpochViews):
         return list(chain.from_iterable(answers))
 
     def passed_on(self, routing: Routing, answers: Sequence[Answer]) -> Answers:
-        """What an epoch answers, and the steps that are possible then."""
+        """The answers of an epoch, and those of the steps that are possible then."""
         return self._passed(routing, answers) + self._go_on()
 
     def _passed(self, routing: Routing, answers: Sequence[Answer]) -> Answers:
-        """What an epoch answers, without what the other one has still to say, or has said."""
+        """The answers of an epoch, without those that the other one gives, or has given."""
         names = self.names
         if not isinstance(names, EpochNames):
             return list(answers)
@@ -311,7 +308,7 @@ class EpochRouting(EpochViews):
         return EpochNews(change=self._change, now=self._now_shape, following=self._shape)
 
     def forget(self, broker: str) -> None:
-        """It has left for good: those who restart do not wait for it."""
+        """It has left for good: brokers that restart do not wait for it."""
         self._now_shape = without(self._now_shape, broker)
         self._before = without(self._before, broker)
         for each in self.routings():
@@ -359,7 +356,7 @@ class EpochRouting(EpochViews):
         return shape, self._overlays.routing(shape)
 
     def _supersede(self, shape: NetworkShape) -> Answers:
-        """Give up an uncommitted change that is older: its coordinator has, or is gone."""
+        """Give up an older change that is not committed; its coordinator has, or is gone."""
         if self._shape is None:
             return []
         if self._machine.phase.is_committed or shape.epoch <= self._shape.epoch:

@@ -82,15 +82,12 @@ class MeshRouting(TreeRouting):
         """The content that was matched last, where it came from, and the result."""
         self._positions = AnchorPositions()
         super().__init__(place)
+        self._interests = self._table = AnchorTable(self._positions)
         for link in place.links:
             self.mom.add(link.name)
         self._directions: dict[Neighbour, str] = {}
         """Of links: the primary neighbour on the way, also when they are not used any more."""
         self._rebuild()
-
-    def _make_interests(self) -> AnchorTable:
-        self._table = AnchorTable(self._positions)
-        return self._table
 
     @property
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:

@@ -219,7 +219,7 @@ class Names:
         del self._waiting[name]
         reason = (
             f"the name {name} belongs to a session at a broker that does not answer just now;"
-            " try again later, choose another name, or take it over (take_over=True)"
+            " try again later, choose another name, or take it over (take_over=True, --take-over)"
         )
         return [_lost(wish, reason, is_final=False)]
 

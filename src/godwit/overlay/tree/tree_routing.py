@@ -24,13 +24,11 @@ Departs  1. Confirmations are ours; the thesis does not say when a subscription 
          2. A subscription that came before its advertisement goes out when that arrives; the
             thesis shows only the other order.
          3. When an advertisement is withdrawn, the broker that sent a subscription towards it
-            withdraws that with an unsubscription; the two ends of the link do not forget it
-            separately.  That would leave a subscription behind for ever when it crosses the
-            withdrawal and a new advertisement on the link.
+            sends an unsubscription.  If both ends of the link forgot it by themselves, one that
+            crosses the withdrawal and a new advertisement on the link would stay behind.
          4. A subscription that was sent stays sent when a wider one follows (R4 is optional).
-         5. The thesis moves a publisher along a list of brokers, and does not say what happens
-            when one of them fails (5.1.3).  Editions need no list: wherever two of them meet,
-            the higher one wins, also after brokers and links have failed in between.
+         5. The thesis moves a publisher along a list of brokers, and does not say what happens when
+            one of them fails (5.1.3).  Editions need no list: where two meet, the higher one wins.
 Tested   tests/overlay/: figure 3.1, races by hand, random trees that change; tests/simulation/.
 
 T1  A subscription was sent to a link, or is held back there, exactly if it came from another hop,
@@ -95,16 +93,13 @@ class TreeRouting:
         self._covering = covering
         self._links = {link: self._make_link(link, kind) for link, kind in place.links.items()}
         self._advertisements = AdvertisementTable()
-        self._interests = self._make_interests()
+        self._interests = InterestTable()
         self._presence = Presence()
         self.names = Names(place.broker, self._links, place.expected, place.lane)
         self._resync = Resync(self._links, place.expected)
         self._is_recovering = False
         self._unconfirmed: dict[tuple[AdvertisementId, Hop], None] = {}
         """Confirmations of advertisements that wait until this broker has recovered."""
-
-    def _make_interests(self) -> InterestTable:
-        return InterestTable()
 
     @property
     def neighbours(self) -> Mapping[Neighbour, LinkKind]:

@@ -41,4 +41,5 @@ def why_above(bounds: AllocationBounds, brokers: Sequence[PlannedBroker], *, use
             else ("serve no subscription; they connect")
         )
         sentences.append(f"{connecting} of the {len(brokers)} brokers {verb} others.")
+    sentences.append("A local search may find a plan with fewer.")
     return " ".join(sentences)

@@ -23,7 +23,7 @@ class BrokerInformationRequest(msgspec.Struct, frozen=True, array_like=True, tag
 
     gathering: str
     silence_s: float
-    """Who says nothing for so long is missing."""
+    """A broker that sends nothing for so long is missing."""
 
 
 class BrokerInformationAnswer(msgspec.Struct, frozen=True, array_like=True, tag="BIA"):

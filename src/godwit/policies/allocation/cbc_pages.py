@@ -3,8 +3,8 @@
 Paper    Cheung, thesis 6.1.1, 6.1.2: the contents of a BIA.
 Words    URL -> BrokerEntry.address; entries of a BIA -> BrokerEntry, PublisherEntry,
          ProfileEntry.
-Departs  1. A broker says in its first page whom it asks.  Who was asked and has not answered to the
-            end is missing, also behind a broker that failed.
+Departs  1. A broker lists in its first page the brokers that it asks.  One that was asked and has
+            not sent all its pages is missing, also behind a broker that failed.
          2. A client that moves may be in the answers of two brokers: the later one in its pages
             counts, with the deliveries of both.
          3. Vectors of publishers that no broker has are left out: they have left, and have no rate.

@@ -2,8 +2,8 @@
 
 Paper    Cheung, thesis 6.1.2 and 6.2.3.
 Words    |S| -> count; S1 OR S2 -> union; load requirements -> rate_per_s, bandwidth_bytes_s.
-Departs  1. Only publishers of which something was received have a block: a subscription mostly
-            receives from one publisher of many.
+Departs  1. A publisher has a block only if something was received from it: most subscriptions
+            receive from one publisher of many.
          2. Cardinality counts bits, whatever the rates of the publishers are (open in the thesis).
 Tested   tests/policies/allocation/test_reading.py: against sets of (publisher, id).
 

@@ -148,7 +148,7 @@ class ClusterBalancer(PolicyModule):
         units = settings.window_s / settings.unit_s
         self._loads = self._counts.close(units, count - self._subscriptions)
         self._subscriptions = count
-        for helped in self._loads.helped:  # Whoever uses what was promised keeps it.
+        for helped in self._loads.helped:  # A promise that is used stays.
             if helped.owner in self._reserved:
                 self._reserve(helped.owner, 0.0, now_s)
         self._reserved = {who: it for who, it in self._reserved.items() if it[1] > now_s}

@@ -269,7 +269,10 @@ class Life:
         self._acknowledged_upto = max(self._acknowledged_upto, upto)
 
     async def _watch_name(self) -> None:
-        """Notice that another client has taken over, as soon as this one is told."""
+        """Notice that another client has taken over, and at which broker this one is.
+
+        A client that its broker refuses falls back to one where it was before.
+        """
         while not self.is_over:
             try:
                 self.witness.client.check_open()
@@ -277,6 +280,8 @@ class Life:
                 self.journal.note(f"{self.key} is told: {error}")
                 self.is_taken_over.set()
                 return
+            if self.session_broker != self.broker:
+                self.is_at(self.session_broker)
             await asyncio.sleep(POLL_S)
 
     async def _watch_gaps(self) -> None:

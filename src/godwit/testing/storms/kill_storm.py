@@ -1,10 +1,12 @@
 """One storm of plans in which a broker is killed in a phase of a step of each plan.
 
 As `plan_storm`, with neighbours that wait long for each other (`link_s`) and processes that take
-their time to start again.  The step is drawn, and the phase of the change of the shape: so steps
-that are over in a moment are met as often as others.  Besides, a broker that was killed recovers
-soon, and not because it has waited for `link_s`: what it holds until then, it handles with tables
-that are not complete.
+their time to start again.  Every third storm has more brokers, of which the first plan needs two
+and the second one some others, so that all members of an epoch may have left.
+
+The step is drawn, and the phase of the change of the shape: so steps that are over in a moment are
+met as often as others.  A broker that was killed has to recover soon, and not because it has waited
+for `link_s`: what it has held until then, it handles with tables that are not complete.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from random import Random
 
 from godwit.api.network_api import ChangeStep, StepKind
 from godwit.overlay.epochs.epoch_phases import EpochPhase
+from godwit.overlay.topology import balanced_tree, random_tree
 from godwit.runtime.settings import Limits
 from godwit.testing.storms.plan_storm import AGAIN_S, REFUSED_S, StormyPlans, storm_of_plans
 from godwit.testing.storms.storm import Storm
@@ -34,6 +37,8 @@ MOMENTS: tuple[tuple[StepKind, EpochPhase | None], ...] = (
     (StepKind.DRAIN, None),
     (StepKind.LEAVE, None),
 )
+#: Brokers of the larger storms.
+MANY = 11
 POLL_S = 0.0005
 LATE_S = (0.0, 0.002, 0.02, 0.2, 2.0)
 DOWN_S = (0.3, 1.0, 2.0, 4.0)
@@ -43,7 +48,11 @@ RECOVERED_S = 30.0
 
 def kill_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    storm = storm_of_plans(Storm(seed), Random(f"kill storm {seed}"), _KillingPlans, LIMITS)
+    random = Random(f"kill storm {seed}")
+    tree, plans = random_tree(random.randint(3, 7), random), _KillingPlans
+    if seed % 3 == 2:
+        tree, plans = balanced_tree(MANY, fanout=2), _DownAndUp
+    storm = storm_of_plans(Storm(seed), random, tree, plans, LIMITS)
     return run_in_virtual_time(storm, seed=seed, clocks=True)
 
 
@@ -92,3 +101,13 @@ class _KillingPlans(StormyPlans):
                 self.result.wrong.append(f"{broker} does not recover: it waits for {waits}")
                 return
             await asyncio.sleep(0.5)
+
+
+class _DownAndUp(_KillingPlans):
+    """To two brokers, and then to some that have left."""
+
+    is_down = False
+
+    def needs(self) -> int:
+        self.is_down = not self.is_down
+        return 2 if self.is_down else self.random.randint(3, MANY // 2)

@@ -18,7 +18,7 @@ from random import Random
 from godwit.api.network_api import ChangeKind, ChangeRequest, ChangeState, NetworkChange, StepState
 from godwit.coordinator.stragglers import last_shape
 from godwit.errors import GodwitError
-from godwit.overlay.topology import random_tree, topology
+from godwit.overlay.topology import Topology, random_tree, topology
 from godwit.runtime.settings import Limits
 from godwit.testing.memory_coordinator import MemoryCoordinator
 from godwit.testing.memory_network import MemoryNetwork
@@ -43,14 +43,19 @@ LIMITS = (Limits(), Limits(link_s=60.0, restart_s=5.0), Limits(link_s=20.0))
 
 def plan_storm(seed: int) -> Storm:
     """The storm of this seed, always the same; `wrong` is empty unless a guarantee was broken."""
-    storm = storm_of_plans(Storm(seed), Random(f"plan storm {seed}"), StormyPlans, LIMITS)
+    random = Random(f"plan storm {seed}")
+    tree = random_tree(random.randint(3, 7), random)
+    storm = storm_of_plans(Storm(seed), random, tree, StormyPlans, LIMITS)
     return run_in_virtual_time(storm, seed=seed, clocks=True)
 
 
 async def storm_of_plans(
-    result: Storm, random: Random, make: type[StormyPlans], limits: Sequence[Limits]
+    result: Storm,
+    random: Random,
+    tree: Topology,
+    make: type[StormyPlans],
+    limits: Sequence[Limits],
 ) -> Storm:
-    tree = random_tree(random.randint(3, 7), random)
     result.brokers = len(tree.brokers)
     latency_s = random.choice((0.0001, 0.002, 0.02))
     async with (
@@ -114,7 +119,7 @@ class StormyPlans:
         for _ in range(PLANS):
             await asyncio.sleep(self.random.uniform(1.5, 3.0))
             fault = asyncio.create_task(self.fail())
-            change = await self._carry_out(self._plan())
+            change = await self._carry_out(self._plan(self.needs()))
             await fault
             if change is not None:
                 said = f"{change.state.value} {change.because}"
@@ -122,9 +127,13 @@ class StormyPlans:
                 if change.state is not ChangeState.DONE:
                     self.result.wrong.append(f"a plan was not carried out: {said}")
 
-    def _plan(self) -> ChangeRequest:
+    def needs(self) -> int:
+        """How many brokers the next plan has."""
+        return self.random.randint(1, len(self._brokers))
+
+    def _plan(self, count: int) -> ChangeRequest:
         random = self.random
-        needed = random.sample(self._brokers, random.randint(1, len(self._brokers)))
+        needed = random.sample(self._brokers, count)
         tree = topology(needed, _renamed(random_tree(len(needed), random).links, needed))
         clients = [name for name in self._clients if random.random() < 0.9]
         return ChangeRequest(

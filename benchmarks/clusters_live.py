@@ -39,7 +39,7 @@ from rich.console import Console
 
 from benchmarks.forwarding_workloads import ForwardingWorkload, stock_quotes
 from benchmarks.moving import quantile
-from godwit.client import Client, connect
+from godwit.client import Client, Events, connect
 from godwit.overlay.topology import balanced_tree, chain
 from godwit.runtime.processes import Processes
 from godwit.runtime.settings import NetworkSettings, network_of
@@ -69,6 +69,8 @@ class LiveNetwork:
     publishers: list[Client]
     received: Counter[int] = field(default_factory=Counter)
     """How many subscribers got each record, by its number."""
+    hops: Counter[int] = field(default_factory=Counter)
+    """Deliveries by the links between the brokers of publisher and subscriber."""
     delays_s: list[list[float]] = field(default_factory=list)
     """Of each turn."""
     sent_s: dict[int, float] = field(default_factory=dict)
@@ -116,9 +118,10 @@ async def live(settings: NetworkSettings, work: ForwardingWorkload) -> AsyncIter
             )
             await events.in_effect()
 
-            async def take(events: AsyncIterator[object] = events) -> None:  # type: ignore[assignment]
+            async def take(events: Events = events) -> None:
                 async for event in events:
-                    network.on_record(event.content["number"])  # type: ignore[attr-defined]
+                    network.on_record(int(event.content["number"]))
+                    network.hops[event.hops] += 1
 
             task = asyncio.create_task(take())
             stack.callback(task.cancel)

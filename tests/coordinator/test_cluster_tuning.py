@@ -133,7 +133,8 @@ def test_the_number_follows_a_load_that_changes() -> None:
     assert network.passes(100, published=10, reached=40, sent=30) == "measured for 90 of 100 s"
     assert network.passes(100, published=10, reached=40, sent=30) == "8 clusters are best"
     # Few subscriptions are made from now on, so that copies for other clusters are not worth it.
-    assert "too few" in network.passes(20, published=10, reached=40, sent=0)
+    network.passes(20, published=10, reached=40, sent=0)
+    assert len(network.asked) == 1, "most of what was measured was before"
     while len(network.asked) < 2:
         assert network.now_s < 500.0, network.core.clusters_say
         network.passes(10, published=10, reached=40, sent=0)

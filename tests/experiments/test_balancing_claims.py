@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
 import pytest
 
@@ -296,7 +297,7 @@ FAILURES: list[tuple[Experiment, str, dict[str, float], dict[str, object]]] = [
     ids=[f"{experiment.name} {claim}" for experiment, claim, _, _ in FAILURES],
 )
 def test_every_claim_can_fail(
-    experiment: Experiment, claim: str, change: dict[str, float], where: dict[str, object]
+    experiment: Experiment, claim: str, change: dict[str, float], where: dict[str, Any]
 ) -> None:
     (judged,) = (each for each in experiment.claims if each.id == claim)
     verdict = judged.judge(results(experiment, change, "paper", **where)).verdict

@@ -55,8 +55,8 @@ def has_ended(client: Client) -> bool:
     return False
 
 
-def numbers(events: Events) -> list[object]:
-    return [event.content["x"] for event in events.waiting]
+def numbers(events: Events) -> list[int]:
+    return [int(event.content["x"]) for event in events.waiting]
 
 
 @pytest.mark.parametrize("seed", range(seeds(8, whole=400)))

@@ -89,7 +89,7 @@ def test_the_story_of_each_publication_has_who_got_it(folder: Path) -> None:
     delivered, handled = rows(folder, "delivered"), rows(folder, "handled")
     published = {(r["publisher"], r["sequence"]) for r in handled if r["kind"] == "Publication"}
     assert published
-    for publisher, sequence in sorted(published)[::5]:  # type: ignore[type-var]
+    for publisher, sequence in sorted(published)[::5]:
         id = (publisher, sequence)
         story = recorded_story(folder, f"{publisher}#{sequence}", "zoe")
         expected = [r["client"] for r in delivered if (r["publisher"], r["sequence"]) == id]

@@ -89,11 +89,8 @@ def why(
         raise UsageError("say who publishes it with --from CLIENT, or where with --broker NAME")
     question = WhyQuestion(record=record, publisher=publisher, broker=broker, to=to)
     story = uvloop.run(_called(at, WHY, question, secret))
-    if json:
-        typer.echo(msgspec.json.encode(story))
-    else:
-        for line in story_lines(story):
-            typer.echo(line)
+    for line in [msgspec.json.encode(story).decode()] if json else story_lines(story):
+        typer.echo(line)
     if to and story.reason not in (EndReason.DELIVERED, EndReason.CLIENT_AWAY):
         raise typer.Exit(code=1)
 

@@ -248,7 +248,7 @@ class LiveMove:
                 case ToOld(message=message):
                     session.put(message)
                 case ToNew(message=Sweep() as sweep):
-                    self._new.endpoint.put(replace(sweep, within_s=self._within_s))
+                    self._new.endpoint.put(replace(sweep, age_s=_now_s() - self._start_s))
                 case ToNew(message=message):
                     self._new.endpoint.put(message)
                 case Hand(publication=publication, hops=hops):

@@ -189,8 +189,8 @@ class Sweep(Wired, frozen=True, kw_only=True, tag=14):
     origin: ShortText = ""
     """In clusters: the broker that answers; empty in a question."""
 
-    within_s: float = MOVE_S
-    """The client stays if the move takes longer."""
+    age_s: float = 0.0
+    """How long ago the client had begun to move when it sent this."""
 
 
 @final

@@ -4,7 +4,7 @@ Paper    Cluster-based pub/sub (document 003), section 3.2: the number with the 
          follows from what is published and subscribed to (overlay/clusters/cluster_traffic.py).
 
     look back `hold_s`   p, s and r of that time, as all brokers have counted them
-    change               if nothing has changed for so long, and the number beside m* saves enough
+    change               if nothing has changed for so long, and the best number saves enough
 
 A1  Between two changes there are at least `hold_s`, which are measured as a whole.
 A2  Without publications nothing is changed: every number would do.
@@ -56,8 +56,8 @@ def best_number(
     if best == clusters:
         is_best = "1 cluster is" if clusters == 1 else f"{clusters} clusters are"
         return ClusterVerdict(None, f"{is_best} best")
-    now = load.traffic(clusters)
-    saved = 1.0 - load.traffic(best) / now if now else 0.0
+    now = load.messages(clusters)
+    saved = 1.0 - load.messages(best) / now if now else 0.0
     number = f"{best} cluster{'s' if best > 1 else ''} instead of {clusters}"
     text = f"{number} save {saved:.0%} of the messages"
     if saved < settings.gain:

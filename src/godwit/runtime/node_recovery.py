@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import TYPE_CHECKING
 
 from godwit.broker.stimuli import (
@@ -38,7 +37,8 @@ class NodeRecovery:
         """Cleared after `link_s`: by then peers have given up an earlier run of this broker."""
         self._has_failed = False
         """A peer remembers an earlier run."""
-        self._start_s = time.monotonic()
+        self._found_s = 0.0
+        """When this broker found out, by the loop's clock."""
         self._ended: set[str] = set()
         """Streams that have ended meanwhile: they are not of an earlier run."""
 
@@ -65,8 +65,8 @@ class NodeRecovery:
         Then publications that the sweep has to follow may have been lost here, and be on their way
         again from any direction, behind the sweep.  It is discarded, and the client does not move.
         """
-        lasted_s = time.monotonic() - self._start_s
-        return self._has_failed and lasted_s < sweep.within_s
+        began_s = asyncio.get_running_loop().time() - sweep.age_s
+        return self._has_failed and began_s < self._found_s
 
     def on_removed(self, port: Port) -> None:
         if self.is_new:
@@ -76,11 +76,10 @@ class NodeRecovery:
         """A peer remembers this broker, which has lost its state: it has failed."""
         if self._has_failed or not self._may_have_failed:
             return
-        node = self._node
-        self._has_failed = True
+        node, loop = self._node, asyncio.get_running_loop()
+        self._has_failed, self._found_s = True, loop.time()
         log.warning("recovering", extra={"broker": node.name})
         self.held = Recovery(window_bytes=node.limits.window_bytes)
-        loop = asyncio.get_running_loop()
         loop.call_later(node.limits.restart_s, self._on_clients_returned)
         loop.call_later(node.limits.link_s, self.on_took_too_long)
         node.stimulate(Recovering())

@@ -19,7 +19,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from godwit.broker.stimuli import LinkKind, LocalClient, NameLeft, Neighbour
 from godwit.content.messages import Publication, Sweep
@@ -424,16 +427,12 @@ class LinkPort(Port):
         self.kind = LinkKind.PRIMARY
         self.dialled_at = ""
         """The name or address that this broker has dialled, if it has."""
-        self.decided = asyncio.Event()
-        """Set when the link is up, or refused."""
-        self.refusal: str | None = None
-        """Why the link is refused, if it is."""
+        self.decided = asyncio.Event()  # Set when the link is up, or refused.
+        self.refusal: str | None = None  # Why the link is refused, if it is.
         self.awaits_news = False
         """Its epoch is not known here: the neighbour will tell (node_epochs.py)."""
-        self.trouble = ""
-        """Why the last call of this broker has failed, if it is the one that calls."""
-        self.has_restarted = False
-        """The neighbour has failed at least once since the link was opened."""
+        self.trouble = ""  # Why the last call of this broker has failed, if it calls.
+        self.has_restarted = False  # The neighbour has failed since the link was opened.
         self.kept: list[bytes] | None = None
         """Frames to send again to a neighbour that has lost the stream."""
         self.told = 0  # Up to where the router was told of acknowledgements.
@@ -453,7 +452,7 @@ class LinkPort(Port):
         they are out of date.
         """
         old, self.stream = self.stream, Stream(stream_id)
-        self.kept = [frame for frame in old.frames() if _is_counted(frame)]
+        self.kept = [kept for frame in old.frames() if (kept := _kept(frame))]
         self.stream.begin_at(old.position - len(self.kept))
         self.has_restarted = True
         self.acknowledged = 0
@@ -493,8 +492,9 @@ def because(reason: str, trouble: str) -> str:
     return f"{reason}: {trouble[:TROUBLE_MAX]}" if trouble else reason
 
 
-def _is_counted(frame: bytes) -> bool:
+def _kept(frame: bytes) -> bytes:
+    """What is sent again to a neighbour that has failed; it discards sweeps (node_recovery.py)."""
     message = decode_from_broker(frame[HEADER.size :])
-    return isinstance(message, Sweep) or (
-        isinstance(message, Publication) and not message.is_control
-    )
+    if isinstance(message, Sweep):
+        return encode(replace(message, age_s=inf), HEADER.unpack_from(frame)[1])
+    return frame if isinstance(message, Publication) and not message.is_control else b""

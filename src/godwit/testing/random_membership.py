@@ -6,6 +6,7 @@ clients receive, as if the tree had never changed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from random import Random
 
@@ -20,6 +21,7 @@ from godwit.simulation.statistics import Statistics
 from godwit.testing.overlay_shapes import check_is_tree, shape_for
 from godwit.testing.random_moves import DURATION_S, SETTLE_S, MovingClient
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
+from godwit.testing.random_soft_links import CopyCount
 
 #: Long enough for most moves in these slow networks; others are requested again.
 MOVE_WITHIN_S = 30.0
@@ -31,13 +33,13 @@ def random_membership(seed: int, overlay: Overlay = TreeRouting) -> RandomRun:
     random = Random(seed)
     tree = random_tree(random.randint(2, 6), random)
     topology, settings, modules = shape_for(overlay, tree, seed=seed)
-    oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
+    oracle, statistics, copies = Oracle(settle_s=SETTLE_S), Statistics(), CopyCount()
     simulator = Simulator(
         topology,
         seed=seed,
         resources=BrokerResources(cpu_speed=10 ** random.uniform(0.0, 1.5), matching_work_base=0.1),
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=random.choice((0.001, 0.2))),
-        observers=(oracle, statistics),
+        observers=(oracle, statistics, copies),
         overlay=overlay,
         settings=settings,
         modules=modules,
@@ -60,7 +62,8 @@ def random_membership(seed: int, overlay: Overlay = TreeRouting) -> RandomRun:
     unconfirmed += len(membership.draining & set(simulator.topology.brokers))
     for client in (*clients, *membership.clients):
         client.withdraw_everything()
-    return finished_run(seed, simulator, oracle, statistics, unconfirmed)
+    run = finished_run(seed, simulator, oracle, statistics, unconfirmed)
+    return replace(run, repeated=copies.repeated)
 
 
 class _Membership:

@@ -7,6 +7,7 @@ holds publications at any time, and clients that move while they publish, subscr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 
 from godwit.content.filters import Filter
@@ -23,6 +24,7 @@ from godwit.simulation.simulator import Modules, Simulator, no_modules
 from godwit.simulation.statistics import Statistics
 from godwit.testing.overlay_shapes import check_is_live, shape_for
 from godwit.testing.random_runs import RandomRun, count_unconfirmed, finished_run
+from godwit.testing.random_soft_links import CopyCount
 
 #: Longer than all moves of a run together take.
 SETTLE_S = 2_000.0
@@ -44,7 +46,7 @@ def random_moves(
     random = Random(seed)
     tree = random_tree(random.randint(2, 8), random)
     topology, settings, of_overlay = shape_for(overlay, tree, seed=seed)
-    oracle, statistics = Oracle(settle_s=SETTLE_S), Statistics()
+    oracle, statistics, copies = Oracle(settle_s=SETTLE_S), Statistics(), CopyCount()
     # Ten to a hundred messages a second, different for each broker.
     resources = {
         name: BrokerResources(cpu_speed=10 ** random.uniform(0.0, 1.0), matching_work_base=0.1)
@@ -55,7 +57,7 @@ def random_moves(
         seed=seed,
         resources=resources,
         link=LinkOptions(latency_s_min=0.0, latency_s_mean=random.choice((0.001, 0.2))),
-        observers=(oracle, statistics, *observers),
+        observers=(oracle, statistics, copies, *observers),
         overlay=overlay,
         settings=settings,
         modules=lambda broker: [*of_overlay(broker), *modules(broker)],
@@ -74,7 +76,8 @@ def random_moves(
     unconfirmed = count_unconfirmed(simulator)
     for client in clients:
         client.withdraw_everything()
-    return finished_run(seed, simulator, oracle, statistics, unconfirmed)
+    run = finished_run(seed, simulator, oracle, statistics, unconfirmed)
+    return replace(run, repeated=copies.repeated)
 
 
 class MovingClient:

@@ -98,7 +98,8 @@ def random_steering(seed: int, overlay: Overlay = SteeredRouting) -> RandomRun:
         return [RandomSteering(random) if seed % 3 else EndingBalancer(settings, random)]
 
     if seed % 2:
-        return random_moves(seed, overlay, modules=modules)
-    run = random_run(seed, overlay, brokers_max=12, modules=modules)
+        run = random_moves(seed, overlay, modules=modules)
+    else:
+        run = random_run(seed, overlay, brokers_max=12, modules=modules)
     # A mate that passes a publication on to a ring may get it again in the cluster phase.
     return replace(run, repeated=0)

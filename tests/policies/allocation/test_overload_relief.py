@@ -61,3 +61,10 @@ def test_a_publisher_that_subscribes_leaves_its_broker_room_for_its_traffic() ->
     plan = checked(document)
     assert (plan.publishers["p1"], plan.assignment["own"]) == ("B1", "B1")
     assert [each.subscriptions for each in plan.brokers if each.id == "B1"] == [5]
+
+
+def test_the_thesiss_plan_stays_as_it_is() -> None:
+    other = broker("other", 900, base_s=0.0, each_s=1 / 200)
+    settings = AllocationSettings(algorithm="bin-packing", keep="last")
+    plan = make_plan(gathered(WANTED, [SLOW, other]), settings)
+    assert (len(plan.brokers), is_above_capacity(plan.brokers[0])) == (1, True)

@@ -11,15 +11,17 @@ The first part is the ring phase and the cluster phase, the second one the subsc
 which goes to the mates.
 
 Departs  The formula for m* is damaged in the text that we have: it was derived again from the
-         equation, which is convex in m (E21).  With m* the traffic of the two numbers beside it is
-         compared.  How p, s and r are found out is ours, too: brokers count (ClusterCounts).
+         equation, which is convex in m (E21).  It knows clusters of the same size only; if m does
+         not divide n, a broker has more mates on average than n / m - 1, and as the traffic hardly
+         changes near m*, a number beside it that divides n can be better (`messages`).  How p, s
+         and r are found out is ours, too: brokers count (ClusterCounts).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil, floor, sqrt
+from math import sqrt
 
 from godwit.errors import UsageError
 
@@ -54,10 +56,17 @@ class ClusterLoad:
             return float(n)
         return min(max(sqrt(self.subscriptions * n / slope), 1.0), float(n))
 
+    def messages(self, clusters: int) -> float:
+        """Messages between brokers in so many clusters, whose sizes differ by one or not at all."""
+        n, (size, larger) = self.brokers, divmod(self.brokers, clusters)
+        pairs = larger * (size + 1) * size + (clusters - larger) * size * (size - 1)
+        even = self.traffic(clusters) - self.subscriptions * (n / clusters - 1)
+        return even + self.subscriptions * pairs / n
+
     @property
     def best_clusters(self) -> int:
-        """The whole number beside m* with less traffic."""
-        return min((floor(self.optimum), ceil(self.optimum)), key=self.traffic)
+        """The number with the fewest messages: m*, or one near it that divides n better."""
+        return min(range(1, self.brokers + 1), key=self.messages)
 
 
 @dataclass(slots=True)

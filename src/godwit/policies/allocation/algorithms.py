@@ -7,8 +7,8 @@ Departs  1. Without subscriptions the plan is one broker: the smallest that can 
             fewest brokers in all is built, or as many and less input.
          3. With `keep="fewest"`, brokers that only forward are left out if GRAPE's places for the
             publishers make them superfluous (direct_links.py).
-         4. If the finished tree loads a broker above its capacity, free brokers help
-            (overload_relief.py).
+         4. With `keep="fewest"`, if the finished tree loads a broker above its capacity, free
+            brokers help (overload_relief.py).
 Tested   tests/policies/allocation/test_planner.py.
 """
 
@@ -121,7 +121,8 @@ def allocate(
         traffic = Staying(problem, units, factory, run, finish_staying).chosen(
             traffic, settings.stay
         )
-    traffic = relieved(problem, traffic, lambda tree: finish(tree, settings.uses_grape), build)
+    if settings.keep == "fewest":
+        traffic = relieved(problem, traffic, lambda tree: finish(tree, settings.uses_grape), build)
     return AllocationOutcome(traffic, effort.clusters, effort.closeness_evaluations, notes)
 
 

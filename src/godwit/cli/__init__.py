@@ -4,6 +4,7 @@ broker.py          broker
 network.py         up, topology
 network_commands.py  network show|drain|undrain|join|leave|restart|history|abort
 applying.py        network apply
+change_options.py  options of the commands that change a network
 relinking.py       network relink
 network_plan.py    network plan
 network_report.py  a network and its changes as text

@@ -115,6 +115,11 @@ def test_an_abort_is_a_state_and_comes_too_late_for_a_broker_that_leaves() -> No
 @pytest.mark.parametrize(
     ("history", "drained"),
     [
+        pytest.param(
+            [(ChangeKind.DRAIN, ChangeState.DONE), (ChangeKind.RESHAPE, ChangeState.DONE)],
+            True,
+            id="another shape does not let it serve clients again",
+        ),
         pytest.param([(ChangeKind.DRAIN, ChangeState.DONE)], True, id="drained"),
         pytest.param([(ChangeKind.DRAIN, ChangeState.INCOMPLETE)], True, id="not everybody went"),
         pytest.param([(ChangeKind.LEAVE, ChangeState.INCOMPLETE)], True, id="it could not leave"),

@@ -23,13 +23,18 @@ from tests.web.proposal_scene import proposing
 
 from godwit.api import dashboard_api as api
 from godwit.api.coordinator_api import MoveRecord, Outcome
+from godwit.api.network_api import BrokerAccount, LinkView
+from godwit.api.network_views import Known
 from godwit.api.routing_api import PolicyDecision, TableEntryView
+from godwit.client import connect
 from godwit.http.errors import RestError
 from godwit.http.http_client import HttpClient
 from godwit.http.operations import Nothing
+from godwit.web import table_questions
 from godwit.web.client_stories import events_of
 from godwit.web.dashboard import Dashboard
 from godwit.web.directory import Directory
+from godwit.web.overviews import NetworkFindings, overview_of
 from godwit.web.page_serving import STATIC
 from godwit.web.streams import page_events
 from godwit.web.table_questions import covering
@@ -113,6 +118,55 @@ def test_filters_matches_and_stories() -> None:
             assert (story.publisher_broker, story.to_broker) == ("B1", "B2")
 
     run(scenario())
+
+
+def test_long_tables_are_looked_at_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_questions, "LISTED_MAX", 7)
+
+    async def scenario() -> None:
+        async with (
+            brokers_here() as running,
+            dashboard_of(directory_of(running)) as (_dashboard, url),
+            HttpClient(url, attempts=1) as page,
+            contextlib.AsyncExitStack() as stack,
+        ):
+            client = await stack.enter_async_context(connect(running["B1"].url, name="ann"))
+            for number in range(30):
+                await stack.enter_async_context(client.subscribe(f"n > {number}"))
+            await client.flush()
+            question = api.MatchQuestion('{"n": 20}')
+            answer = await page.call(api.MATCHES, question)
+            assert (answer.count, answer.looked_at, answer.found) == (20, 30, 30)
+            assert len({each.finding.id for each in answer.matching}) == 20
+            monkeypatch.setattr(table_questions, "LOOKED_AT_MAX", 14)
+            some = await page.call(api.MATCHES, question)
+            assert (some.looked_at, some.found) == (14, 30)
+
+    run(scenario())
+
+
+def test_soft_links_are_shown_beside_those_of_the_tree() -> None:
+    def account(name: str, links: list[LinkView], soft: list[LinkView]) -> BrokerAccount:
+        return BrokerAccount(
+            broker=name, start="1", pid=1, started_s=0.0, url="", links=links, soft_links=soft
+        )
+
+    b1 = account("B1", [LinkView("B2", "up", 5.0)], [LinkView("B3", "up", 7.0, "soft")])
+    b2 = account("B2", [LinkView("B1", "up", 2.0), LinkView("B3", "up", 1.0, "cross")], [])
+    b3 = account("B3", [LinkView("B2", "away", 4.0, "cross")], [LinkView("B1", "up", 3.0, "soft")])
+    known = {each.broker: Known(each) for each in (b1, b2, b3)}
+
+    def links() -> list[tuple[str, str, str, float, str]]:
+        shown = overview_of(NetworkFindings(known=known), 0.0).links
+        return [(one.one, one.other, one.status, one.bytes_per_s, one.kind) for one in shown]
+
+    assert links() == [
+        ("B1", "B2", "up", 7.0, "primary"),
+        ("B1", "B3", "up", 10.0, "soft"),
+        ("B2", "B3", "away", 0.0, "cross"),
+    ]
+    known["B1"] = Known(b1, is_live=False)
+    assert ("B1", "B3", "up", 3.0, "soft") in links(), "B3 still says so"
 
 
 def test_covering_is_a_forest_with_the_narrowest_filter_above() -> None:
@@ -306,6 +360,31 @@ def test_only_its_own_page_and_programs_are_answered(
                 assert is_answered or answer.status_code == 403
             page = await client.get(url, headers=sent)
             assert page.status_code == 200
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("secret", "shown", "status"),
+    [("", "", 403), ("s3", "", 403), ("s3", "Bearer s3", 200), ("s3", "Bearer s4", 403),
+     ("", "Bearer ", 403)],
+    ids=["no secret", "not shown", "shown", "another one", "an empty one"],
+)  # fmt: skip
+def test_callers_on_other_machines_need_the_secret(secret: str, shown: str, status: int) -> None:
+    async def scenario() -> None:
+        app = Dashboard(Directory(secret=secret)).application()
+        away = httpx.ASGITransport(app, client=("10.0.0.9", 1))
+        headers = {"authorization": shown} if shown else {}
+        async with httpx.AsyncClient(transport=away, base_url="http://10.0.0.1:7680") as client:
+            assert (await client.get("/")).status_code == 200
+            for path in ("/api/overview", "/api/history", "/api/filters"):
+                assert (await client.get(path, headers=headers)).status_code == status, path
+            tail = await client.get("/api/tail?filter=n%20>%201", headers=headers)
+            assert tail.status_code == (503 if status == 200 else status), "there is no broker"
+            action = await client.post("/api/actions", json={"kind": "pause"}, headers=headers)
+            assert action.status_code == (400 if status == 200 else status)
+            if status == 403:
+                assert (await client.get("/api/stream", headers=headers)).status_code == 403
 
     run(scenario())
 

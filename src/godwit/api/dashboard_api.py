@@ -257,10 +257,18 @@ class MatchedClient(msgspec.Struct, frozen=True, kw_only=True):
 class MatchAnswer(msgspec.Struct, frozen=True, kw_only=True):
     record: dict[str, CheckedValue]
     matching: list[MatchedClient]
+    """The first ones."""
+
+    count: int = 0
+    """Subscriptions that match."""
+
     others: list[MatchedClient]
     """Subscriptions that do not match; those with the fewest failures first."""
 
     looked_at: int
+    found: int = 0
+    """Subscriptions that there are; the page says so if not all were looked at."""
+
     silent: list[str] = []
 
 

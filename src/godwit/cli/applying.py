@@ -10,20 +10,10 @@ import msgspec
 import typer
 import uvloop
 
-from godwit.api.network_api import ChangeKind, ChangeRequest
+from godwit.api.network_api import ChangeKind
+from godwit.cli.change_options import WAITING, ChangeOptions, with_change_options
 from godwit.cli.gain_gate import GainOf, Rehearse, RequireGain, rehearse_before
-from godwit.cli.network_commands import (
-    LISTEN,
-    At,
-    DryRun,
-    Reason,
-    TakeOver,
-    WithinS,
-    all_brokers,
-    change_network,
-    network,
-)
-from godwit.cli.options import Json, Secret
+from godwit.cli.network_commands import all_brokers, change_network, network
 from godwit.errors import UsageError
 
 Links: TypeAlias = list[tuple[str, str]]
@@ -37,7 +27,9 @@ class PlannedTree(msgspec.Struct):
 
 
 @network.command()
+@with_change_options(*WAITING)
 def apply(
+    options: ChangeOptions,
     file: Annotated[
         Path,
         typer.Argument(
@@ -47,39 +39,22 @@ def apply(
     rehearse: Rehearse = False,
     require_gain: RequireGain = "",
     gain_of: GainOf = "messages",
-    dry_run: DryRun = False,
-    reason: Reason = "",
-    within_s: WithinS = 60.0,
-    take_over: TakeOver = False,
-    at: At = LISTEN,
-    json: Json = False,
-    secret: Secret = "",
 ) -> None:
     """Give the running network the links and the overlay of a file, all at once, without loss.
 
     Brokers that a plan does not need stay linked to its root, as leaves without work: drain them,
     and let them leave.  Write the new links into the network file as well, for the next start.
     """
-    brokers = uvloop.run(all_brokers(at, secret))
+    brokers = uvloop.run(all_brokers(options.at, options.secret))
     links = links_of(file, brokers)
     overlay, settings = overlay_of(file)
     if rehearse or require_gain:
         from godwit.rehearsal.changes_to_try import RehearsedChange  # noqa: PLC0415  Simulator.
 
         change = RehearsedChange(text=str(file), links=links)
-        rehearse_before(change, at, secret, require_gain, gain_of)
-    request = ChangeRequest(
-        kind=ChangeKind.RESHAPE,
-        brokers=brokers,
-        links=links,
-        overlay=overlay,
-        settings=settings,
-        dry_run=dry_run,
-        reason=reason,
-        within_s=within_s,
-        take_over=take_over,
-    )
-    change_network(request, at, secret, json=json)
+        rehearse_before(change, options.at, options.secret, require_gain, gain_of)
+    facts = {"links": links, "overlay": overlay, "settings": settings}
+    change_network(options.request(ChangeKind.RESHAPE, brokers, **facts), options)
 
 
 def links_of(file: Path, brokers: Collection[str]) -> Links:

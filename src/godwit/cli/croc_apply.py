@@ -9,25 +9,17 @@ import msgspec
 import typer
 
 from godwit.api.plan_requests import PlanToApply, request_of
+from godwit.cli.change_options import WAITING, ChangeOptions, with_change_options
 from godwit.cli.croc import croc
 from godwit.cli.gain_gate import GainOf, Rehearse, RequireGain, rehearse_before
-from godwit.cli.network_commands import (
-    LISTEN,
-    At,
-    DryRun,
-    GiveUpS,
-    PerS,
-    Reason,
-    TakeOver,
-    WithinS,
-    change_network,
-)
-from godwit.cli.options import Json, Secret
+from godwit.cli.network_commands import change_network
 from godwit.errors import UsageError
 
 
 @croc.command()
+@with_change_options("per_s", "give_up_s", *WAITING)
 def apply(
+    options: ChangeOptions,
     plan: Annotated[
         Path, typer.Argument(help="Plan that `godwit croc plan --output` has written (JSON).")
     ],
@@ -37,15 +29,6 @@ def apply(
     rehearse: Rehearse = False,
     require_gain: RequireGain = "",
     gain_of: GainOf = "messages",
-    per_s: PerS = None,
-    dry_run: DryRun = False,
-    reason: Reason = "",
-    give_up_s: GiveUpS = 15.0,
-    within_s: WithinS = 60.0,
-    take_over: TakeOver = False,
-    at: At = LISTEN,
-    json: Json = False,
-    secret: Secret = "",
 ) -> None:
     """Carry out a plan on the running network, without loss: tree, clients, brokers.
 
@@ -58,12 +41,9 @@ def apply(
         from godwit.rehearsal.changes_to_try import RehearsedChange  # noqa: PLC0415  Simulator.
 
         change = RehearsedChange(text=str(plan), plan=planned)
-        rehearse_before(change, at, secret, require_gain, gain_of)
-    request = request_of(
-        planned, keeps=keep, per_s=per_s, dry_run=dry_run, reason=reason,
-        give_up_s=give_up_s, within_s=within_s, take_over=take_over,
-    )  # fmt: skip
-    change_network(request, at, secret, json=json)
+        rehearse_before(change, options.at, options.secret, require_gain, gain_of)
+    facts = {name: each for name, each in options.facts.items() if name != "to"}
+    change_network(request_of(planned, keeps=keep, **facts), options)
 
 
 def read_plan(path: Path) -> PlanToApply:

@@ -17,7 +17,7 @@ import msgspec
 import typer
 import uvloop
 
-from godwit.api import coordinator_api, network_api
+from godwit.api import network_api
 from godwit.api.network_api import (
     ChangeKind,
     ChangeRequest,
@@ -26,6 +26,15 @@ from godwit.api.network_api import (
     NetworkView,
 )
 from godwit.api.network_views import Known, network_view
+from godwit.cli.change_options import (
+    EVERY,
+    LISTEN,
+    MOVING,
+    WAITING,
+    At,
+    ChangeOptions,
+    with_change_options,
+)
 from godwit.cli.network_report import ChangeProgress, change_lines, history_table, view_lines
 from godwit.cli.options import Json, LogLevel, Secret
 from godwit.cli.terminal import console
@@ -42,37 +51,7 @@ POLL_S = 0.3
 #: A coordinator that does not answer may be restarted: so long is it asked again.
 PATIENCE_S = 60.0
 
-At: TypeAlias = Annotated[
-    str,
-    typer.Option(envvar="GODWIT_COORDINATOR", help="Address of the coordinator, http://HOST:PORT."),
-]
-DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
-]
-PerS: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        help="Clients that are asked to move per second.", show_default="moves_per_s of the file"
-    ),
-]
-To: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(help="Broker that may take the clients; repeat for more; any by default."),
-]
-Reason: TypeAlias = Annotated[str, typer.Option(help="Why, for /healthz and the history.")]
-TakeOver: TypeAlias = Annotated[
-    bool,
-    typer.Option("--take-over", help="Brokers obey another coordinator, which is gone."),
-]
-WithinS: TypeAlias = Annotated[
-    float, typer.Option(min=1, help="How long a broker may not answer, or not be back.")
-]
-GiveUpS: TypeAlias = Annotated[
-    float, typer.Option(min=1, help="Clients are given up if none has moved for so long.")
-]
 Broker: TypeAlias = Annotated[str, typer.Argument(help="Name of the broker.")]
-
-LISTEN = f"http://{coordinator_api.LISTEN}"
 
 
 # -- showing -----------------------------------------------------------------------------------
@@ -174,88 +153,37 @@ def history(
 
 
 @network.command()
-def drain(
-    broker: Broker,
-    per_s: PerS = None,
-    to: To = None,
-    dry_run: DryRun = False,
-    reason: Reason = "",
-    give_up_s: GiveUpS = 15.0,
-    within_s: WithinS = 60.0,
-    take_over: TakeOver = False,
-    at: At = LISTEN,
-    json: Json = False,
-    secret: Secret = "",
-) -> None:
+@with_change_options(*MOVING)
+def drain(broker: Broker, options: ChangeOptions) -> None:
     """Move the clients of a broker to others, and admit no new ones there.
 
     The exit code is 1 if some could not be moved: the broker stays drained.
     """
-    request = ChangeRequest(
-        kind=ChangeKind.DRAIN,
-        brokers=[broker],
-        per_s=per_s,
-        to=to or [],
-        dry_run=dry_run,
-        reason=reason,
-        give_up_s=give_up_s,
-        within_s=within_s,
-        take_over=take_over,
-    )
-    change_network(request, at, secret, json=json)
+    change_network(options.request(ChangeKind.DRAIN, [broker]), options)
 
 
 @network.command()
-def undrain(
-    broker: Broker,
-    dry_run: DryRun = False,
-    take_over: TakeOver = False,
-    at: At = LISTEN,
-    json: Json = False,
-    secret: Secret = "",
-) -> None:
+@with_change_options(*EVERY)
+def undrain(broker: Broker, options: ChangeOptions) -> None:
     """Admit clients to a broker again, also while it is being drained.
 
     Clients that have moved stay where they are.
     """
-    request = ChangeRequest(
-        kind=ChangeKind.UNDRAIN, brokers=[broker], dry_run=dry_run, take_over=take_over
-    )
     good = (ChangeState.DONE, ChangeState.TAKEN_BACK, ChangeState.PROPOSED)
-    change_network(request, at, secret, json=json, good=good)
+    change_network(options.request(ChangeKind.UNDRAIN, [broker]), options, good=good)
 
 
 @network.command()
-def leave(
-    broker: Broker,
-    per_s: PerS = None,
-    to: To = None,
-    dry_run: DryRun = False,
-    reason: Reason = "",
-    give_up_s: GiveUpS = 15.0,
-    within_s: WithinS = 60.0,
-    take_over: TakeOver = False,
-    at: At = LISTEN,
-    json: Json = False,
-    secret: Secret = "",
-) -> None:
+@with_change_options(*MOVING)
+def leave(broker: Broker, options: ChangeOptions) -> None:
     """Drain a broker with one link, and stop it for good, without a gap."""
-    request = ChangeRequest(
-        kind=ChangeKind.LEAVE,
-        brokers=[broker],
-        per_s=per_s,
-        to=to or [],
-        dry_run=dry_run,
-        reason=reason,
-        give_up_s=give_up_s,
-        within_s=within_s,
-        take_over=take_over,
-    )
-    change_network(request, at, secret, json=json)
+    change_network(options.request(ChangeKind.LEAVE, [broker]), options)
 
 
 @network.command()
+@with_change_options(*MOVING)
 def restart(
+    options: ChangeOptions,
     brokers: Annotated[list[str] | None, typer.Argument(help="Names of the brokers.")] = None,
     all: Annotated[bool, typer.Option("--all", help="All brokers, one after the other.")] = False,
     drains: Annotated[
@@ -264,16 +192,6 @@ def restart(
     returns: Annotated[
         bool, typer.Option("--return/--no-return", help="... back when the broker is back.")
     ] = True,
-    per_s: PerS = None,
-    to: To = None,
-    dry_run: DryRun = False,
-    reason: Reason = "",
-    give_up_s: GiveUpS = 15.0,
-    within_s: WithinS = 60.0,
-    take_over: TakeOver = False,
-    at: At = LISTEN,
-    json: Json = False,
-    secret: Secret = "",
 ) -> None:
     """Restart brokers one after the other, without loss; stop when one does not come back.
 
@@ -281,21 +199,9 @@ def restart(
     """
     if bool(brokers) == all:
         raise UsageError("name brokers, or say --all")
-    names = brokers or uvloop.run(all_brokers(at, secret))
-    request = ChangeRequest(
-        kind=ChangeKind.RESTART,
-        brokers=names,
-        drains=drains,
-        returns=returns,
-        per_s=per_s,
-        to=to or [],
-        dry_run=dry_run,
-        reason=reason,
-        give_up_s=give_up_s,
-        within_s=within_s,
-        take_over=take_over,
-    )
-    change_network(request, at, secret, json=json)
+    names = brokers or uvloop.run(all_brokers(options.at, options.secret))
+    request = options.request(ChangeKind.RESTART, names, drains=drains, returns=returns)
+    change_network(request, options)
 
 
 async def running_network(at: str, secret: str) -> NetworkView:
@@ -311,8 +217,10 @@ async def all_brokers(at: str, secret: str) -> list[str]:
 
 
 @network.command()
+@with_change_options(*WAITING)
 def join(
     broker: Broker,
+    options: ChangeOptions,
     link: Annotated[str, typer.Option(help="Name of the broker that it links to.")],
     listen: Annotated[
         str | None,
@@ -321,13 +229,6 @@ def join(
     http: Annotated[
         str, typer.Option(help="With --listen: address of its HTTP, HOST:PORT.")
     ] = "127.0.0.1:0",
-    dry_run: DryRun = False,
-    reason: Reason = "",
-    within_s: WithinS = 60.0,
-    take_over: TakeOver = False,
-    at: At = LISTEN,
-    json: Json = False,
-    secret: Secret = "",
     log_level: LogLevel = "info",
 ) -> None:
     """Let a broker join as a leaf: it gets clients when it has learnt everything.
@@ -335,33 +236,26 @@ def join(
     With --listen it runs here, until SIGTERM or Ctrl-C; else start it elsewhere, as the command
     says.
     """
-    request = ChangeRequest(
-        kind=ChangeKind.JOIN,
-        brokers=[broker],
-        link=link,
-        dry_run=dry_run,
-        reason=reason,
-        within_s=within_s,
-        take_over=take_over,
-    )
-    if listen is None or dry_run:
-        change_network(request, at, secret, json=json)
+    request = options.request(ChangeKind.JOIN, [broker], link=link)
+    if listen is None or options.dry_run:
+        change_network(request, options)
         return
     from godwit.cli.joining import run_joining  # noqa: PLC0415  Slow: it is a broker.
 
+    at, secret = options.at, options.secret
     code = run_joining(request, at, secret, listen=listen, http=http, log_level=log_level)
     raise typer.Exit(code=code)
 
 
 @network.command()
-def abort(
-    dry_run: DryRun = False, at: At = LISTEN, json: Json = False, secret: Secret = ""
-) -> None:
+@with_change_options("dry_run", "at", "json", "secret")
+def abort(options: ChangeOptions) -> None:
     """Take the change that is under way back, as far as that is possible."""
+    dry_run, json = options.dry_run, options.json
     request = network_api.AbortRequest(dry_run=dry_run)
 
     async def aborted() -> NetworkChange:
-        async with _coordinator(at, secret) as server:
+        async with _coordinator(options.at, options.secret) as server:
             change = await server.call(network_api.ABORT_CHANGE, request)
             if dry_run:
                 return change
@@ -376,20 +270,18 @@ def abort(
 
 def change_network(
     request: ChangeRequest,
-    at: str,
-    secret: str,
+    options: ChangeOptions,
     *,
-    json: bool,
     good: Sequence[ChangeState] = (ChangeState.DONE, ChangeState.PROPOSED),
 ) -> None:
     request = msgspec.structs.replace(request, asked_by=asked_by())
     begun: list[int] = []
 
     async def changed() -> NetworkChange:
-        async with _coordinator(at, secret) as server:
+        async with _coordinator(options.at, options.secret) as server:
             change = await server.call(network_api.BEGIN_CHANGE, request)
             begun.append(change.number)
-            return await follow(server, change, ChangeProgress(is_quiet=json))
+            return await follow(server, change, ChangeProgress(is_quiet=options.json))
 
     try:
         ended = uvloop.run(changed())
@@ -401,7 +293,7 @@ def change_network(
                 err=True,
             )
         raise
-    _report(ended, json=json, good=good)
+    _report(ended, json=options.json, good=good)
 
 
 async def follow(

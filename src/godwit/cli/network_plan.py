@@ -13,7 +13,8 @@ import uvloop
 from godwit.api import network_api
 from godwit.api.network_api import ChangeKind, ChangeRequest, NetworkChange, NetworkView
 from godwit.cli.applying import Links, links_of, overlay_of
-from godwit.cli.network_commands import LISTEN, At, asked_by, network
+from godwit.cli.change_options import LISTEN, At
+from godwit.cli.network_commands import asked_by, network
 from godwit.cli.options import Json, Secret
 from godwit.errors import GodwitError, UsageError
 from godwit.http.operations import Nothing

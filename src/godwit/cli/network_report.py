@@ -114,16 +114,25 @@ def change_lines(change: NetworkChange) -> Iterator[str]:
 
 def _step_lines(change: NetworkChange) -> Iterator[str]:
     for step in change.steps:
-        yield f"  {step.kind.value} {step.broker}: {_step_text(step)}"
-        if change.state is ChangeState.PROPOSED:
+        is_proposed = change.state is ChangeState.PROPOSED
+        text = _proposal_text(step) if is_proposed else f": {_step_text(step)}"
+        yield f"  {step.kind.value} {step.broker}{text}"
+        if is_proposed:
             for target, count in sorted(Counter(step.went.values()).items()):
-                clients = "1 client" if count == 1 else f"{count} clients"
-                yield f"    {clients} would move to {target}"
+                yield f"    {_clients(count)} would move to {target}"
         shown = list(step.stayed.items())[:STAYED_SHOWN]
         for name, why in shown:
             yield f"    {name} stayed: {why}"
         if len(step.stayed) > len(shown):
             yield f"    and {len(step.stayed) - len(shown)} others (--json names them)"
+
+
+def _proposal_text(step: ChangeStep) -> str:
+    return f": {_clients(step.clients)}" if step.clients else ""
+
+
+def _clients(count: int) -> str:
+    return "1 client" if count == 1 else f"{count} clients"
 
 
 def _step_text(step: ChangeStep) -> str:
@@ -132,7 +141,8 @@ def _step_text(step: ChangeStep) -> str:
         words.append(f"{step.moved} of {step.clients} clients moved")
     if step.began_s is not None and step.ended_s is not None:
         words.append(f"{step.ended_s - step.began_s:.1f} s")
-    if step.says and step.state is not StepState.RUNNING:
+    is_said = step.says == f"{step.moved} clients moved" and bool(step.clients)
+    if step.says and step.state is not StepState.RUNNING and not is_said:
         words.append(step.says)
     return ", ".join(words)
 

@@ -12,10 +12,10 @@ import msgspec
 import typer
 
 from godwit.cli.applying import links_of
+from godwit.cli.change_options import LISTEN
 from godwit.cli.croc_apply import read_plan
 from godwit.cli.extras import needs
 from godwit.cli.gain_gate import GainOf, is_any_enough, percentage
-from godwit.cli.network_commands import LISTEN
 from godwit.cli.options import Json, Secret
 from godwit.cli.terminal import console
 from godwit.cli.whatif_report import print_report

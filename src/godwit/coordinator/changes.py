@@ -110,6 +110,8 @@ class NetworkChanges:
                     change.is_over
                 ):
                     pass  # It is being done.
+                case ChangeKind.RESHAPE:
+                    pass  # All brokers are in it, and clients stay where they are.
                 case ChangeKind.ALLOCATE if is_kept:
                     found.difference_update(brokers)
                     found.update(_still_drained(change))

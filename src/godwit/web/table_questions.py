@@ -5,7 +5,8 @@ Every broker is asked for those of its own clients, so each is found once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 from godwit.api.dashboard_api import (
     FilterList,
@@ -25,12 +26,17 @@ from godwit.api.routing_api import (
 from godwit.broker.explaining import FilterFinding
 from godwit.content.filters import Filter
 from godwit.content.text import read_record
+from godwit.errors import GodwitError
 from godwit.web.gatherer import Gatherer
 
 #: Subscriptions whose covering is looked for: it takes a comparison of each two of them.
 COMPARED_MAX = 300
 #: Subscriptions that do not match, in an answer.
 OTHERS_MAX = 50
+#: Subscriptions that match, in an answer; all are counted.
+MATCHING_MAX = 1_000
+#: Subscriptions that a record is compared with.
+LOOKED_AT_MAX = 20_000
 
 
 class TableQuestions:
@@ -62,19 +68,44 @@ class TableQuestions:
     async def matches(self, request: MatchQuestion) -> MatchAnswer:
         record = read_record(request.record)
         pages, silent = await self._pages("", LISTED_MAX)
-        found = [
-            MatchedClient(broker=row.broker, finding=_finding(row.subscription, record))
-            for row in _rows(pages)
-        ]
+        total = sum(page.found for page in pages)
+        pages += [page async for page in self._further(pages)]
+        found = []
+        for page in pages:
+            found += [
+                MatchedClient(broker=page.broker, finding=_finding(each, record))
+                for each in page.subscriptions
+            ]
+            await asyncio.sleep(0)  # Others are served in between.
         others = [each for each in found if not each.finding.passes]
         others.sort(key=lambda each: len(each.finding.failures))
         return MatchAnswer(
             record=record,
-            matching=[each for each in found if each.finding.passes],
+            matching=[each for each in found if each.finding.passes][:MATCHING_MAX],
+            count=sum(each.finding.passes for each in found),
             others=others[:OTHERS_MAX],
             looked_at=len(found),
+            found=total,
             silent=silent,
         )
+
+    async def _further(self, pages: Iterable[SubscriptionPage]) -> AsyncIterator[SubscriptionPage]:
+        """The next pages of brokers with long tables, as far as LOOKED_AT_MAX."""
+        looked_at = sum(len(page.subscriptions) for page in pages)
+        for first in pages:
+            skip = len(first.subscriptions)
+            while 0 < skip < first.found and looked_at < LOOKED_AT_MAX:
+                url = self._gatherer.urls().get(first.broker)
+                asked = WhichSubscriptions(is_local=True, limit=LISTED_MAX, skip=skip)
+                try:
+                    page = await self._gatherer.calls.call(url or "", SUBSCRIPTIONS, asked)
+                except GodwitError:
+                    break
+                if not page.subscriptions:
+                    break
+                skip += len(page.subscriptions)
+                looked_at += len(page.subscriptions)
+                yield page
 
     async def _pages(self, contains: str, limit: int) -> tuple[list[SubscriptionPage], list[str]]:
         gatherer = self._gatherer

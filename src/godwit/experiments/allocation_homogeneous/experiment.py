@@ -37,7 +37,7 @@ R2 does not reproduce. BIN PACKING needs 4, 8, 11 and 15 brokers, CRAM-IOU 4, 7,
 plan can do with less than 4, 7, 10 and 13: 47% fewer is impossible here. It takes brokers that can
 feed two others at most with all publications, so that half of BIN PACKING's brokers only forward:
 `allocation-capacity` has 33% fewer with brokers of 125 quotes a second, and plans of
-`allocation-large` have 43% fewer (73 and 129 of 400; not deployed).
+`allocation-large-plans` have 43% fewer (73 and 129 of 400; not deployed).
 
 R3: FBF and BIN PACKING need the same number at every size. With hundreds of small subscriptions on
 a broker, first fit fills it in any order. BIN PACKING has fewer brokers than FBF if brokers are

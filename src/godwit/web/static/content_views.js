@@ -73,7 +73,9 @@ export class FiltersView {
       const row = ({ broker, finding }) => [finding.client, broker, mono(finding.filter),
         finding.passes ? element("span", { class: "yes" }, "matches") : element("span", { class: "no" }, finding.failures.join("; "))];
       this.answer.replaceChildren(
-        element("p", {}, `${answer.matching.length} of ${answer.looked_at} subscriptions match.`),
+        element("p", {}, `${answer.count} of ${answer.looked_at} subscriptions match.`
+          + (answer.looked_at < answer.found ? ` ${answer.found - answer.looked_at} more were not looked at.` : "")
+          + (answer.silent.length ? ` No answer from ${answer.silent.join(", ")}.` : "")),
         table([["Client"], ["Broker"], ["Filter"], ["Result"]], [...answer.matching.slice(0, 50), ...answer.others.slice(0, 10)].map(row)));
     } catch (error) {
       this.answer.replaceChildren(wrong(error));

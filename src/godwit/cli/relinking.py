@@ -2,61 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 import uvloop
 
 import godwit.cli.network_plan  # noqa: F401  Its commands belong to the same group.
-from godwit.api.network_api import ChangeKind, ChangeRequest, NetworkView
-from godwit.cli.network_commands import (
-    LISTEN,
-    At,
-    Broker,
-    DryRun,
-    Reason,
-    TakeOver,
-    WithinS,
-    change_network,
-    network,
-    running_network,
-)
-from godwit.cli.options import Json, Secret
+from godwit.api.network_api import ChangeKind, NetworkView
+from godwit.cli.change_options import WAITING, ChangeOptions, with_change_options
+from godwit.cli.network_commands import Broker, change_network, network, running_network
 from godwit.errors import UsageError
 from godwit.migration.delta_moves import DeltaMove
 from godwit.overlay.topology import Topology, topology
 
 
 @network.command()
+@with_change_options(*WAITING)
 def relink(
+    options: ChangeOptions,
     broker: Broker,
     leaves: Annotated[str, typer.Option("--from", help="The neighbour that it leaves.")],
     joins: Annotated[str, typer.Option("--to", help="The broker that it is linked with instead.")],
-    dry_run: DryRun = False,
-    reason: Reason = "",
-    within_s: WithinS = 60.0,
-    take_over: TakeOver = False,
-    at: At = LISTEN,
-    json: Json = False,
-    secret: Secret = "",
 ) -> None:
     """Link a broker, and all that is behind it, to another place of the tree, without loss.
 
     For networks whose overlay is a tree or a mesh, which stays.  Write the new link into the
     network file as well, for the next start.
     """
-    tree = tree_of(uvloop.run(running_network(at, secret)))
+    tree = tree_of(uvloop.run(running_network(options.at, options.secret)))
     after = DeltaMove(broker, leaves, joins).apply(tree)
-    request = ChangeRequest(
-        kind=ChangeKind.RESHAPE,
-        brokers=list(after.brokers),
-        links=sorted(after.links),
-        dry_run=dry_run,
-        reason=reason or f"{broker} moves from {leaves} to {joins}",
-        within_s=within_s,
-        take_over=take_over,
-    )
-    change_network(request, at, secret, json=json)
+    said = replace(options, reason=options.reason or f"{broker} moves from {leaves} to {joins}")
+    links = sorted(after.links)
+    change_network(said.request(ChangeKind.RESHAPE, list(after.brokers), links=links), said)
 
 
 def tree_of(view: NetworkView) -> Topology:

@@ -300,7 +300,7 @@ def test_every_claim_can_fail(
     experiment: Experiment, claim: str, change: dict[str, float], where: dict[str, Any]
 ) -> None:
     (judged,) = (each for each in experiment.claims if each.id == claim)
-    verdict = judged.judge(results(experiment, change, **where)).verdict
+    verdict = judged.judge(results(experiment, change, "paper", **where)).verdict
 
     assert verdict is Verdict.NOT_REPRODUCED
 

@@ -4,8 +4,8 @@ broker.py          broker
 network.py         up, topology
 network_commands.py  network show|drain|undrain|join|leave|restart|history|abort
 applying.py        network apply
-relinking.py       network relink
 change_options.py  options of the commands that change a network
+relinking.py       network relink
 network_plan.py    network plan
 network_report.py  a network and its changes as text
 joining.py         a broker that joins a running network in this process

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
+import msgspec
 import typer
 import uvloop
 
@@ -20,8 +20,8 @@ from godwit.overlay.topology import Topology, topology
 @network.command()
 @with_change_options(*WAITING)
 def relink(
-    options: ChangeOptions,
     broker: Broker,
+    options: ChangeOptions,
     leaves: Annotated[str, typer.Option("--from", help="The neighbour that it leaves.")],
     joins: Annotated[str, typer.Option("--to", help="The broker that it is linked with instead.")],
 ) -> None:
@@ -32,9 +32,9 @@ def relink(
     """
     tree = tree_of(uvloop.run(running_network(options.at, options.secret)))
     after = DeltaMove(broker, leaves, joins).apply(tree)
-    said = replace(options, reason=options.reason or f"{broker} moves from {leaves} to {joins}")
-    links = sorted(after.links)
-    change_network(said.request(ChangeKind.RESHAPE, list(after.brokers), links=links), said)
+    request = options.request(ChangeKind.RESHAPE, list(after.brokers), links=sorted(after.links))
+    reason = options.reason or f"{broker} moves from {leaves} to {joins}"
+    change_network(msgspec.structs.replace(request, reason=reason), options)
 
 
 def tree_of(view: NetworkView) -> Topology:

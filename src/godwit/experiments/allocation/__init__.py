@@ -10,5 +10,6 @@ plan_notes.py      numbers of a plan in a trace
 measures.py        brokers, rates, utilisation, delays, predictions
 claims.py          terms of claims: an algorithm beside another, over all sizes
 shared_claims.py   claims about equal and unequal brokers alike
+large_networks.py  claims and cases with 400 and 1,000 brokers
 figures.py         measures over the number of subscriptions
 """

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from godwit.experiments.allocation.claims import BIN_PACKING, IOU, MANUAL
 from godwit.experiments.allocation.figures import over_subscriptions
+from godwit.experiments.allocation.large_networks import ALGORITHMS, SCALES
 from godwit.experiments.allocation.measures import MEASURES, measure
 from godwit.experiments.allocation.runs import run
-from godwit.experiments.allocation.scales import SETUP, cases
+from godwit.experiments.allocation.scales import SETUP
 from godwit.experiments.allocation_large.claims import CLAIMS
-from godwit.lab.declaration import Experiment, Figure, Scale
-
-ALGORITHMS = (MANUAL, BIN_PACKING, IOU)
+from godwit.lab.declaration import Experiment, Figure
 
 EXPERIMENT = Experiment(
     name="allocation-large",
@@ -22,16 +20,7 @@ A broker that may send 185 quotes a second can feed two others with all 84 publi
 72 publishers, and one that may send 240 two others with 117: BIN PACKING, whose brokers receive
 nearly everything, then needs about as many brokers that forward as brokers with subscribers.
 """,
-    scales={
-        "small": Scale(cases(16, "equal", (400,), ALGORITHMS), seeds=1),
-        "paper": Scale(
-            [
-                *cases(400, "equal", (16_200,), ALGORITHMS),
-                *cases(1000, "equal", (22_500,), ALGORITHMS),
-            ],
-            seeds=1,
-        ),
-    },
+    scales=SCALES,
     run=run,
     measure=measure,
     measures=MEASURES,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from godwit.experiments.allocation.claims import BIN_PACKING, IOU, MANUAL
+from godwit.experiments.allocation.large_networks import SCALES
 from godwit.experiments.allocation.measures import PLANNED
-from godwit.experiments.allocation.scales import SETUP, cases
+from godwit.experiments.allocation.scales import SETUP
 from godwit.experiments.allocation_large_plans.claims import CLAIMS
 from godwit.experiments.allocation_large_plans.runs import measure, run
-from godwit.lab.declaration import Experiment, Scale
-
-ALGORITHMS = (MANUAL, BIN_PACKING, IOU)
-
+from godwit.lab.declaration import Experiment
 
 EXPERIMENT = Experiment(
     name="allocation-large-plans",
@@ -21,16 +18,7 @@ EXPERIMENT = Experiment(
 Here plans are made and not deployed: rates are those that the plans expect. With 80 brokers the
 incoming rate of each broker was within 2.3% of that (plan-1 of `allocation-homogeneous`).
 """,
-    scales={
-        "small": Scale(cases(16, "equal", (400,), ALGORITHMS), seeds=1),
-        "paper": Scale(
-            [
-                *cases(400, "equal", (16_200,), ALGORITHMS),
-                *cases(1000, "equal", (22_500,), ALGORITHMS),
-            ],
-            seeds=1,
-        ),
-    },
+    scales=SCALES,
     run=run,
     measure=measure,
     measures=PLANNED,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Protocol
@@ -33,6 +35,8 @@ from godwit.testing.storms.plan_storm import plan_storm
 from godwit.testing.storms.reshaping_storm import reshaping_storm
 from godwit.testing.storms.storm import storm
 
+#: As in the Makefile.
+HASH_SEED = "0"
 _NAMES = ", ".join(SIMULATED_OVERLAYS)
 
 
@@ -104,6 +108,13 @@ def _reshaping(strategy: Overlay, *, faults: bool) -> Callable[[int], RandomScen
     return _every_other(reshaping_storm, lambda seed: random_reshaping(seed, strategy, faults=True))
 
 
+def _fix_hash_seed() -> None:
+    """Start again with the hash seed of `make test`: the order of sets in live brokers."""
+    if os.environ.get("PYTHONHASHSEED", "random") == "random":
+        command = [sys.executable, "-m", "godwit", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": HASH_SEED})  # noqa: S606
+
+
 def replay(
     seed: Annotated[int, typer.Argument(help="Seed, as printed by a failed test.")],
     until: Annotated[
@@ -142,6 +153,7 @@ def replay(
     ] = "tree",
 ) -> None:
     """Repeat random runs of the tests and show violations.  The exit code is 1 if there are any."""
+    _fix_hash_seed()
     scenario = _scenario(
         overlay,
         moves=moves,

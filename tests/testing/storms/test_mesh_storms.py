@@ -35,4 +35,4 @@ def test_nothing_is_lost_in_a_storm(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not [str(each) for each in storms if not each.is_flawless]
     assert sum(each.deliveries for each in storms) > 1_000
     assert sum(each.moved for each in storms) > 5
-    assert soft > 100, "soft links were used"
+    assert soft > 10, "soft links were used"

@@ -21,8 +21,14 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from godwit.experiments.mesh import runs
 from godwit.experiments.mesh.prepared import RESOURCES, prepared
+from godwit.experiments.mesh.runs import (
+    MEASURED_S,
+    WARM_UP_S,
+    apply_settings,
+    settings_of,
+    span_of,
+)
 from godwit.lab.declaration import Case, Measure, Results, Trace
 from godwit.lab.metrics.numbers import numbers
 from godwit.lab.metrics.paths import delay, forwarding
@@ -53,12 +59,12 @@ MEASURES: Mapping[str, Measure] = {
 
 
 def run(case: Case, seed: int, folder: Path) -> None:
-    network = prepared(case, seed, publishing_s=runs.WARM_UP_S + runs.MEASURED_S)
-    settings = msgspec.structs.replace(runs.settings_of(case), order="none")
-    over = runs.span_of(case)
+    network = prepared(case, seed, publishing_s=WARM_UP_S + MEASURED_S)
+    settings = msgspec.structs.replace(settings_of(case), order="none")
+    over = span_of(case)
 
     def change(simulator: Simulator) -> None:
-        runs.apply_settings(simulator, settings)
+        apply_settings(simulator, settings)
         simulator.at(over.start_s, limit, simulator, LIMITS[str(case["limit"])])
 
     network.go_on(change, folder, until_s=over.end_s, checked=False)
@@ -77,7 +83,7 @@ def published(handled: DataFrame, over: Span) -> DataFrame:
 
 
 def measure(trace: Trace, case: Case) -> dict[str, float]:
-    over = runs.span_of(case)
+    over = span_of(case)
     return numbers(
         published(trace, over),
         forwarding(trace, over).select("delivered", "pure_forwards"),

@@ -241,7 +241,7 @@ class History:
         return got
 
 
-@pytest.mark.parametrize("seed", range(seeds(14, whole=100)))
+@pytest.mark.parametrize("seed", range(seeds(10, whole=100)))
 def test_every_execution_gives_what_plain_python_says(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:

@@ -23,7 +23,7 @@ from godwit.testing import (
     random_script,
 )
 
-SEEDS = seeds(15, whole=1_000)
+SEEDS = seeds(8, whole=1_000)
 SCRIPTS = seeds(8, whole=1_000)
 
 

@@ -32,7 +32,7 @@ SEEDS_PER_TEST = 10
 SEEDS_UNTIL_NOTICED = 50
 
 
-@pytest.mark.parametrize("first", range(0, seeds(30, whole=500), SEEDS_PER_TEST))
+@pytest.mark.parametrize("first", range(0, seeds(20, whole=500), SEEDS_PER_TEST))
 def test_overlays_of_any_kind_change_and_nothing_is_lost(first: int) -> None:
     changes = deliveries = 0
     for seed in range(first, first + SEEDS_PER_TEST):

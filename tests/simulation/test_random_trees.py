@@ -13,7 +13,7 @@ from godwit.overlay.tree.routing_tables import SubscriptionEntry
 from godwit.overlay.tree.tree_routing import Answers, TreeRouting
 from godwit.testing.random_runs import random_run
 
-SEEDS = seeds(100, whole=1_000)
+SEEDS = seeds(50, whole=1_000)
 SEEDS_PER_TEST = 25
 
 

@@ -18,7 +18,7 @@ from godwit.overlay.mesh.working_overlay_map import WorkingOverlayMap
 from godwit.overlay.topology import Topology, random_tree
 
 FIGURE_2 = tree_of(["A-N1", "N1-N2", "N2-N3", "N2-N4", "N4-N5", "N4-N6"])
-TREES = seeds(60, whole=1_000)
+TREES = seeds(20, whole=1_000)
 PLAIN = (ForwardingStrategy.S0, ForwardingStrategy.S1, ForwardingStrategy.S2)
 
 

@@ -19,7 +19,7 @@ from godwit.overlay.clusters.subscription_lists import (
 from godwit.testing.storms.cluster_outage import cluster_outage
 from godwit.testing.storms.cluster_storm import cluster_storm
 
-SEEDS = seeds(10, whole=1_000)
+SEEDS = seeds(6, whole=1_000)
 OUTAGES = seeds(4, whole=200)
 #: Each mutant below was noticed within seven storms when this was written.
 MUTANT_SEEDS = 15

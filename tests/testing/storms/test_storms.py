@@ -24,7 +24,7 @@ from godwit.testing.storms.storm import storm
 from godwit.testing.storms.storm_checks import delivery_errors
 from godwit.testing.virtual_time import run_in_virtual_time
 
-SEEDS, SEEDS_PER_TEST = seeds(40, whole=200), 10
+SEEDS, SEEDS_PER_TEST = seeds(30, whole=200), 10
 #: A mutant is to be noticed within so many storms from where it was noticed when this was written.
 MUTANT_SEEDS = 10
 

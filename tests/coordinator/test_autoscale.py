@@ -98,16 +98,16 @@ def test_without_an_answer_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(autoscaling, "gather", silent)
     settings = CoordinatorSettings(autoscale=AutoscaleSettings())
     core = Coordinator(settings, random=Random(1), now_s=0.0)
-    assert core.autoscale_says == "no decision yet"
+    assert core.says["autoscale"] == "no decision yet"
     scaler = Autoscaler(core, refuses, AutoscaleSettings())
     asyncio.run(scaler.look())
-    assert core.autoscale_says == "no decision: no broker that runs has `http`"
-    assert core.network(1.0).autoscale == core.autoscale_says
+    assert core.says["autoscale"] == "no decision: no broker that runs has `http`"
+    assert core.network(1.0).autoscale == core.says["autoscale"]
 
 
 def test_a_plan_changes_nothing_if_no_client_would_move() -> None:
     core = Coordinator(CoordinatorSettings(), random=Random(1), now_s=0.0)
-    assert core.autoscale_says == ""
+    assert core.says["autoscale"] == ""
     step = ChangeStep(kind=StepKind.MOVE, broker="the network")
     proposed = NetworkChange(
         number=0,

@@ -84,7 +84,7 @@ class Network:
                 self.counted[name] = (p + published, r + reached, s + sent)
                 self._report(name)
             asyncio.run(self.tuner.look())
-        return self.core.clusters_say
+        return self.core.says["clusters"]
 
     def _report(self, name: str) -> None:
         published, reached, sent = self.counted[name]
@@ -136,7 +136,7 @@ def test_the_number_follows_a_load_that_changes() -> None:
     network.passes(20, published=10, reached=40, sent=0)
     assert len(network.asked) == 1, "most of what was measured was before"
     while len(network.asked) < 2:
-        assert network.now_s < 500.0, network.core.clusters_say
+        assert network.now_s < 500.0, network.core.says["clusters"]
         network.passes(10, published=10, reached=40, sent=0)
     assert network.asked[1].settings["clusters"] in (4, 5, 6, 7)
 

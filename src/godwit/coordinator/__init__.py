@@ -22,6 +22,7 @@ newcomers.py            a broker joins, or is started again
 stragglers.py           brokers that do not know the epoch in use are told
 allocating.py           a plan of the allocator as a change
 planned_moves.py        clients move where a plan has them
+periodic_decisions.py   what is decided from time to time, without being asked for
 autoscale_rule.py       when a plan is carried out without being asked for
 autoscaling.py          gathers, plans and applies, if that is switched on
 cluster_membership.py   brokers join clusters, and leave them

@@ -7,7 +7,6 @@ Off unless the settings have `autoscale`.  Brokers need [profiling].  What it ha
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
 from statistics import fmean
@@ -19,19 +18,17 @@ from godwit.api.plan_requests import PlanToApply, request_of
 from godwit.client.croc_client import gather
 from godwit.coordinator.autoscale_rule import AutoscaleSettings, ScaleNow, ScalePlan, verdict
 from godwit.coordinator.coordinator_core import Coordinator
+from godwit.coordinator.periodic_decisions import PeriodicDecisions
 from godwit.errors import GodwitError
 from godwit.policies.allocation.gathered import Gathered, GatheredBroker
 from godwit.policies.allocation.planner import make_plan
-from godwit.protocol.supervision import survive
-
-log = logging.getLogger("godwit.autoscale")
 
 BY = "autoscale"
 #: A broker that says nothing for so long is missing.
 SILENCE_S = 10.0
 
 
-class Autoscaler:
+class Autoscaler(PeriodicDecisions):
     def __init__(
         self,
         core: Coordinator,
@@ -40,30 +37,13 @@ class Autoscaler:
         secret: str = "",
     ) -> None:
         """`begin` is asked for changes, as an operator would."""
-        self._core = core
+        super().__init__(core, BY, settings.every_s)
         self._begin = begin
         self._settings = settings
         self._secret = secret
         self._started_s = time.time()
         self._known: dict[str, GatheredBroker] = {}
         """The capacities of brokers, also of those that have left."""
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            await asyncio.sleep(self._settings.every_s)
-            with survive(log, "failed"):
-                await self.look()
-
-    async def look(self) -> None:
-        """Decide once."""
-        try:
-            says = await self._decided()
-        except GodwitError as error:
-            says = f"no decision: {error}"
-        if says != self._core.autoscale_says:
-            log.info("decided", extra={"why": says})
-        self._core.autoscale_says = says
 
     async def _decided(self) -> str:
         core, now_s = self._core, time.time()

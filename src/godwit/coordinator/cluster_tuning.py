@@ -7,8 +7,6 @@ decided last is in `godwit network show`; the changes are in the history, by "cl
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,12 +20,9 @@ from godwit.api.network_api import (
 )
 from godwit.coordinator.cluster_rule import ClusterTuningSettings, best_number
 from godwit.coordinator.coordinator_core import Coordinator
-from godwit.errors import GodwitError
+from godwit.coordinator.periodic_decisions import PeriodicDecisions
 from godwit.overlay.clusters.cluster_structure import arrange, cluster_settings
 from godwit.overlay.clusters.cluster_traffic import ClusterCounts, measured
-from godwit.protocol.supervision import survive
-
-log = logging.getLogger("godwit.clusters")
 
 BY = "clusters"
 OVERLAY = "clusters"
@@ -38,7 +33,7 @@ LOOKS_MAX = 10_000
 Counts = dict[str, ClusterCounts]
 
 
-class ClusterTuner:
+class ClusterTuner(PeriodicDecisions):
     def __init__(
         self,
         core: Coordinator,
@@ -47,30 +42,13 @@ class ClusterTuner:
         now_s: Callable[[], float] = time.time,
     ) -> None:
         """`begin` is asked for changes, as an operator would."""
-        self._core = core
+        super().__init__(core, BY, settings.every_s)
         self._begin = begin
         self._settings = settings
         self._now_s = now_s
         self._looks: deque[tuple[float, Counts]] = deque(maxlen=LOOKS_MAX)
         """Since the network has its present clusters, and all brokers run."""
         self._seen: tuple[object, ...] = ()
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            await asyncio.sleep(self._settings.every_s)
-            with survive(log, "failed"):
-                await self.look()
-
-    async def look(self) -> None:
-        """Measure, and decide once."""
-        try:
-            says = await self._decided()
-        except GodwitError as error:
-            says = f"no decision: {error}"
-        if says != self._core.clusters_say and says:
-            log.info("decided", extra={"why": says})
-        self._core.clusters_say = says
 
     async def _decided(self) -> str:
         """In words; empty if the network has no clusters, or a number that was configured."""

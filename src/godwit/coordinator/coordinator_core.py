@@ -67,8 +67,10 @@ class Coordinator:
         self.changes = NetworkChanges(self.memory, self._keep)
         self.accounts: dict[str, tuple[float, BrokerAccount]] = {}
         """What each broker says about itself, with the time of its arrival."""
-        self.autoscale_says = "" if settings.autoscale is None else "no decision yet"
-        self.clusters_say = ""
+        autoscale = "" if settings.autoscale is None else "no decision yet"
+        self.says = {"autoscale": autoscale, "clusters": ""}
+        """What was decided last without being asked for (periodic_decisions.py)."""
+
         """Why their number is as it is, if this coordinator chooses it."""
         self.startable: dict[str, float] = {}
         """Brokers that a supervisor can start, with the time when it has said so."""
@@ -192,7 +194,7 @@ class Coordinator:
             authority=self.authority,
         )
         return msgspec.structs.replace(
-            view, autoscale=self.autoscale_says, clusters=self.clusters_say
+            view, autoscale=self.says["autoscale"], clusters=self.says["clusters"]
         )
 
     # -- balancing -----------------------------------------------------------------------------

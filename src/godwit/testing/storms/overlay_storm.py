@@ -30,7 +30,7 @@ from godwit.testing.storms.reshaping_storm import (
 )
 from godwit.testing.storms.storm import Storm, becomes_true, check_deliveries, count_deliveries
 from godwit.testing.storms.storm_checks import stale_ports
-from godwit.testing.storms.storm_clients import StormClient
+from godwit.testing.storms.storm_clients import StormClient, some_clients
 from godwit.testing.table_checks import cluster_holding_errors, holding_errors, holdings_of
 from godwit.testing.virtual_time import run_in_virtual_time
 
@@ -66,13 +66,7 @@ async def _storm(
         modules=soft_link_modules(result.seed, every_s=random.choice((0.1, 1.0))),
         latency_s=lambda: random.uniform(0.0, latency_s),
     ) as network:
-        names = [f"c{number}" for number in range(random.randint(2, 5))]
-        clients = [
-            StormClient(name, network, random.choice(tree.brokers), random) for name in names
-        ]
-        for client in clients:
-            client.period_s = 10 ** random.uniform(-2.5, -1.3)
-            await client.start(names)
+        clients = await some_clients(network, tree.brokers, random)
         make = _OverlayStormChanges if len(kinds) > 1 else _DeltaMoveStormChanges
         changes = make(result, network, random)
         changes.is_calm = result.seed % 2 == 0

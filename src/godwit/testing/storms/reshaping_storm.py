@@ -24,7 +24,7 @@ from godwit.testing.random_reshaping import shuffled_tree
 from godwit.testing.storms.fault_injection import FaultInjector
 from godwit.testing.storms.storm import Storm, becomes_true, check_deliveries, count_deliveries
 from godwit.testing.storms.storm_checks import stale_ports
-from godwit.testing.storms.storm_clients import StormClient
+from godwit.testing.storms.storm_clients import StormClient, some_clients
 from godwit.testing.table_checks import table_errors
 from godwit.testing.virtual_time import run_in_virtual_time
 
@@ -46,13 +46,7 @@ async def _storm(result: Storm, random: Random) -> Storm:
     result.brokers = len(topology.brokers)
     latency_s = random.choice((0.0001, 0.002, 0.02))
     async with MemoryNetwork(topology, latency_s=lambda: random.uniform(0.0, latency_s)) as network:
-        names = [f"c{number}" for number in range(random.randint(2, 5))]
-        clients = [
-            StormClient(name, network, random.choice(topology.brokers), random) for name in names
-        ]
-        for client in clients:
-            client.period_s = 10 ** random.uniform(-2.5, -1.3)
-            await client.start(names)
+        clients = await some_clients(network, topology.brokers, random)
         changes = StormyChanges(result, network, random)
         until_s = asyncio.get_running_loop().time() + PUBLISH_S
         async with asyncio.TaskGroup() as group:

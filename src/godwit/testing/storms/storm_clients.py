@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 
 from godwit.client import Events
@@ -103,3 +104,15 @@ class StormClient:
             self._reading.cancel()
         if not self.is_dead:
             await self.client.close()
+
+
+async def some_clients(
+    network: MemoryNetwork, brokers: Sequence[str], random: Random
+) -> list[StormClient]:
+    """Two to five clients at brokers and with a pace of their own, all of them started."""
+    names = [f"c{number}" for number in range(random.randint(2, 5))]
+    clients = [StormClient(name, network, random.choice(brokers), random) for name in names]
+    for client in clients:
+        client.period_s = 10 ** random.uniform(-2.5, -1.3)
+        await client.start(names)
+    return clients

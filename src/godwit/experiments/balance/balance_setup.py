@@ -12,7 +12,7 @@ SHARED = "balance"
 
 SETUP = """\
 Clients are those of the thesis (7.1.1): publishers of one stock each, 30 quotes a minute;
-subscriptions of the six templates LS3, of which a share matches nothing.  All publishers are at the
+subscriptions of the six templates LS3; a share of them matches nothing.  All publishers are at the
 (first) head, and all subscribers join one edge broker, at random times within the first minutes.
 Later half of the publishers double their rate.  All settings are those of table 7.1 unless the
 case says otherwise.

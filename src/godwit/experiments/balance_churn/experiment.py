@@ -32,8 +32,8 @@ EXPERIMENT = Experiment(
     + """
 Churn (LS4) in the star of the homogeneous cluster: 60 subscribers join every minute, each stays
 7 to 14 minutes. *Grouped*: all joins of a minute go to the same random edge broker; *individual*:
-each to a random one. On the platform *small-alike* 15 join every minute. There is no step of the
-rate; late is the last part of the run.
+each to a random one. On the platform *small-alike* 15 join every minute. The rate stays
+as it is; late is the last part of the run.
 """,
     scales={
         "small": Scale(_all(SMALL_ALIKE), seeds=1),

@@ -35,7 +35,7 @@ EXPERIMENT = Experiment(
     setup=SETUP
     + """
 A chain of clusters (LS7) with two edge brokers each, equal ones except on PlanetLab. All publishers
-are at the first head, all subscribers join its first edge broker. There is no step of the rate;
+are at the first head, all subscribers join its first edge broker. The rate stays as it is;
 late is the last part of the run, which ends after 2,500 s, on *small-alike* after 1,700 s.
 """,
     scales={

@@ -33,7 +33,7 @@ EXPERIMENT = Experiment(
     setup=SETUP
     + """
 A star (LS5) with more and more edge brokers: equal ones, except on PlanetLab, where the four of
-`balance-local` are repeated. There is no step of the rate; late is the last part of the run, which
+`balance-local` are repeated. The rate stays as it is; late is the last part of the run, which
 ends after 2,500 s, on *small-alike* after 1,200 s.
 """,
     scales={
